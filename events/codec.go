@@ -1,0 +1,146 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// SchemaVersion is the version in which this program writes every type. A type
+// that needs another meaning gets another name, not another version; a version
+// rises only when an older reader must not read the new form.
+const SchemaVersion = 1
+
+// Encode writes an event as it will be stored: JSON, its fields in the order of
+// its Go type, nothing escaped that JSON does not demand.
+func Encode(e Event) (data []byte, version int, err error) {
+	if u, is := e.(Unknown); is {
+		return u.Data, u.Version, nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(e); err != nil {
+		return nil, 0, fmt.Errorf("encode %s: %w", e.EventType(), err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), SchemaVersion, nil
+}
+
+// Decode reads a stored event. A type or version that this program does not
+// know is no error: it decodes as Unknown. So does stored text that is no JSON
+// of its type, with ErrDamaged, so that a damaged event can still be shown.
+func Decode(t Type, version int, data []byte) (Event, error) {
+	if version != SchemaVersion {
+		return Unknown{Type: t, Version: version, Data: data}, nil
+	}
+	switch t {
+	case TypeSessionJoined:
+		return decode[SessionJoined](t, data)
+	case TypeSessionLeft:
+		return decode[SessionLeft](t, data)
+	case TypeSeatTaken:
+		return decode[SeatTaken](t, data)
+	case TypeSeatLeft:
+		return decode[SeatLeft](t, data)
+	case TypeMessageSent:
+		return decode[MessageSent](t, data)
+	case TypeMessageEdited:
+		return decode[MessageEdited](t, data)
+	case TypeMessageDeleted:
+		return decode[MessageDeleted](t, data)
+	case TypeMessageExpired:
+		return decode[MessageExpired](t, data)
+	case TypeMessageUndelivered:
+		return decode[MessageUndelivered](t, data)
+	case TypeTurnFlipped:
+		return decode[TurnFlipped](t, data)
+	case TypeThreadDone:
+		return decode[ThreadDone](t, data)
+	case TypeCommandRefused:
+		return decode[CommandRefused](t, data)
+	case TypeMailboxLeased:
+		return decode[MailboxLeased](t, data)
+	case TypeMailboxConfirmed:
+		return decode[MailboxConfirmed](t, data)
+	case TypeMailboxTaken:
+		return decode[MailboxTaken](t, data)
+	case TypeMailboxReturned:
+		return decode[MailboxReturned](t, data)
+	case TypeLeaseExpired:
+		return decode[LeaseExpired](t, data)
+	case TypeInstructionLeased:
+		return decode[InstructionLeased](t, data)
+	case TypeInstructionConfirmed:
+		return decode[InstructionConfirmed](t, data)
+	case TypePolicyAdopted:
+		return decode[PolicyAdopted](t, data)
+	}
+	return Unknown{Type: t, Version: version, Data: data}, nil
+}
+
+func decode[E Event](t Type, data []byte) (Event, error) {
+	var e E
+	if err := json.Unmarshal(data, &e); err != nil {
+		return Unknown{Type: t, Version: SchemaVersion, Data: data}, fmt.Errorf("decode %s: %w: %w", t, ErrDamaged, err)
+	}
+	return e, nil
+}
+
+// ThreadOf is the one thread that an event is about; empty when it is about
+// none, or about several.
+func ThreadOf(e Event) ThreadID {
+	if threads := ThreadsOf(e); len(threads) == 1 {
+		return threads[0]
+	}
+	return ""
+}
+
+// ThreadsOf lists the threads that an event names, each once, in its order.
+func ThreadsOf(e Event) []ThreadID {
+	switch e := e.(type) {
+	case MessageSent:
+		return []ThreadID{e.Thread}
+	case MessageEdited:
+		return []ThreadID{e.Thread}
+	case MessageDeleted:
+		return []ThreadID{e.Thread}
+	case MessageExpired:
+		return []ThreadID{e.Thread}
+	case MessageUndelivered:
+		return []ThreadID{e.Thread}
+	case TurnFlipped:
+		return []ThreadID{e.Thread}
+	case ThreadDone:
+		return []ThreadID{e.Thread}
+	case CommandRefused:
+		if e.Thread != "" {
+			return []ThreadID{e.Thread}
+		}
+	case MailboxLeased:
+		return threadsOf(e.Items, func(l Leased) ThreadID { return l.Thread })
+	case MailboxConfirmed:
+		return threadsOf(e.Items, func(l Leased) ThreadID { return l.Thread })
+	case LeaseExpired:
+		return threadsOf(e.Items, func(l Leased) ThreadID { return l.Thread })
+	case MailboxTaken:
+		return threadsOf(e.Items, func(m Moved) ThreadID { return m.Thread })
+	case MailboxReturned:
+		return threadsOf(e.Items, func(m Moved) ThreadID { return m.Thread })
+	}
+	return nil
+}
+
+func threadsOf[T any](items []T, thread func(T) ThreadID) []ThreadID {
+	var out []ThreadID
+next:
+	for _, it := range items {
+		t := thread(it)
+		for _, seen := range out {
+			if seen == t {
+				continue next
+			}
+		}
+		out = append(out, t)
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package events
+
+// ItemKind is what lies in a mailbox.
+type ItemKind string
+
+// The kinds of item.
+const (
+	ItemMessage ItemKind = "message"
+	// ItemNotice tells a sender that its message was lost.
+	ItemNotice ItemKind = "notice"
+)
+
+// LostReason is why a message was not delivered.
+type LostReason string
+
+// The reasons.
+const (
+	LostUnconfirmed  LostReason = "unconfirmed"   // three leases ended without a confirm
+	LostSessionEnded LostReason = "session_ended" // the session ended and was not resumed in time
+	LostExpired      LostReason = "expired"       // nobody took it within its time
+)
+
+// Leased is one item of a lease.
+type Leased struct {
+	Kind    ItemKind  `json:"kind"`
+	Message MessageID `json:"message"`
+	Thread  ThreadID  `json:"thread"`
+	// Attempt counts the leases of this item, this one included. Over 1 the
+	// recipient may have seen it before.
+	Attempt int        `json:"attempt"`
+	Pending bool       `json:"pending,omitempty"` // a stub past its time: the answer is still to come
+	Edited  bool       `json:"edited,omitempty"`  // seen as a stub before, now final
+	Reason  LostReason `json:"reason,omitempty"`  // of a notice
+}
+
+// MailboxLeased offers a mailbox's oldest messages to one hook run until a
+// deadline. While it runs nobody else is offered them; when it ends unconfirmed
+// they are offered again as the next attempt. A lease is not exclusivity: a run
+// that was paused may still print what another has printed since. Its id is the
+// fencing token that a confirm quotes.
+type MailboxLeased struct {
+	Lease   LeaseID     `json:"lease"`
+	Mailbox Participant `json:"mailbox"`
+	Harness string      `json:"harness,omitempty"`
+	Hook    string      `json:"hook,omitempty"` // the harness's event that the run answers
+	Until   Time        `json:"until"`
+	Items   []Leased    `json:"items"`
+}
+
+// MailboxConfirmed says that a run printed what it had leased.
+type MailboxConfirmed struct {
+	Lease   LeaseID     `json:"lease"`
+	Mailbox Participant `json:"mailbox"`
+	Items   []Leased    `json:"items"`
+	Late    bool        `json:"late,omitempty"` // after the deadline, while nobody else had been offered any of it
+}
+
+// LeaseExpired says that a lease ended without a confirm, as seen by whoever came next.
+type LeaseExpired struct {
+	Lease       LeaseID     `json:"lease"`
+	Mailbox     Participant `json:"mailbox"`
+	Items       []Leased    `json:"items"`
+	Instruction bool        `json:"instruction,omitempty"`
+}
+
+// InstructionForm is how much of the standing instruction a session is owed.
+type InstructionForm string
+
+// The forms.
+const (
+	FormFull  InstructionForm = "full"
+	FormShort InstructionForm = "short" // to a session that had it and lost its context
+)
+
+// InstructionLeased offers the standing instruction, before any message.
+type InstructionLeased struct {
+	Lease   LeaseID         `json:"lease"`
+	Mailbox Participant     `json:"mailbox"`
+	Version int             `json:"version"` // of the instruction's text
+	Form    InstructionForm `json:"form"`
+	Attempt int             `json:"attempt"`
+	Until   Time            `json:"until"`
+}
+
+// InstructionConfirmed says that the instruction was printed.
+type InstructionConfirmed struct {
+	Lease   LeaseID         `json:"lease"`
+	Mailbox Participant     `json:"mailbox"`
+	Version int             `json:"version"`
+	Form    InstructionForm `json:"form"`
+}
+
+// Moved names a message that changed its mailbox.
+type Moved struct {
+	Message MessageID `json:"message"`
+	Thread  ThreadID  `json:"thread"`
+}
+
+// MailboxTaken says that a session took messages that were addressed to a seat
+// or a person, and lay in its mailbox.
+type MailboxTaken struct {
+	Mailbox Participant `json:"mailbox"` // of the seat or person
+	Session SessionID   `json:"session"`
+	Items   []Moved     `json:"items"`
+}
+
+// MailboxReturned says that messages which an ended session had taken and not
+// confirmed lie in the mailbox of the seat or person again.
+type MailboxReturned struct {
+	Mailbox Participant `json:"mailbox"`
+	Session SessionID   `json:"session"`
+	Items   []Moved     `json:"items"`
+}
+
+// MessageExpired says that nobody took a message within its time.
+type MessageExpired struct {
+	Message MessageID   `json:"message"`
+	Thread  ThreadID    `json:"thread"`
+	Mailbox Participant `json:"mailbox"`
+}
+
+// MessageUndelivered says that a message was given up.
+type MessageUndelivered struct {
+	Message MessageID   `json:"message"`
+	Thread  ThreadID    `json:"thread"`
+	Mailbox Participant `json:"mailbox"`
+	Reason  LostReason  `json:"reason"`
+	// Kind is `notice` when what was given up is the telling of a loss.
+	Kind ItemKind `json:"kind"`
+}

@@ -1,0 +1,64 @@
+package events
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+)
+
+// Digest is the SHA-256 of a recorded event's stored bytes and of the digest of
+// the event before it in its stream. A changed byte, or an event left out of
+// the middle of a stream, shows at once and in its place.
+type Digest [32]byte
+
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// Chain computes the digest that the recorded event must have after the given
+// one; the zero digest stands before a stream's first. The encoding is each
+// field's length as a varint and its bytes, in this order, after a version line.
+func (r Recorded) Chain(before Digest) Digest {
+	b := make([]byte, 0, 512+len(r.Data))
+	b = append(b, "decklog event v1\n"...)
+	field := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	number := func(n int64) { field(strconv.FormatInt(n, 10)) }
+	number(int64(r.Position))
+	field(string(r.Stream))
+	number(int64(r.Revision))
+	field(string(r.ID))
+	field(string(r.Type()))
+	number(int64(r.Version))
+	number(int64(r.Time))
+	field(string(r.Actor))
+	field(string(r.Cause.Command))
+	field(string(r.Cause.Event))
+	number(int64(r.Policy))
+	b = binary.AppendUvarint(b, uint64(len(r.Data)))
+	b = append(b, r.Data...)
+	b = append(b, before[:]...)
+	return sha256.Sum256(b)
+}
+
+// Metadata is the same facts as a flat object of strings, the form in which
+// EventStoreDB's tools follow correlation and cause.
+func (r Recorded) Metadata() map[string]string {
+	m := map[string]string{
+		"$correlationId": string(r.Cause.Command),
+		"$causationId":   string(r.Cause.Command),
+		"command":        string(r.Cause.Command),
+		"actor":          string(r.Actor),
+		"time":           r.Time.String(),
+		"policy":         strconv.FormatInt(int64(r.Policy), 10),
+		"schema":         strconv.Itoa(r.Version),
+	}
+	if r.Cause.Event != "" {
+		m["$causationId"] = string(r.Cause.Event)
+	}
+	if t := ThreadOf(r.Event); t != "" {
+		m["$correlationId"] = string(t)
+	}
+	return m
+}
