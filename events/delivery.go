@@ -30,7 +30,9 @@ type Leased struct {
 	Attempt int        `json:"attempt"`
 	Pending bool       `json:"pending,omitempty"` // a stub past its time: the answer is still to come
 	Edited  bool       `json:"edited,omitempty"`  // seen as a stub before, now final
-	Reason  LostReason `json:"reason,omitempty"`  // of a notice
+	Reason  LostReason `json:"reason,omitempty"`  // of a notice: why it was lost
+	// To is whose delivery a notice is about.
+	To Participant `json:"to,omitempty"`
 }
 
 // MailboxLeased offers a mailbox's oldest messages to one hook run until a

@@ -1,0 +1,47 @@
+# decklog. `make` alone lists the targets.
+
+GO        ?= go
+BIN       := bin
+RELEASE   ?= dev
+LDFLAGS   := -s -w -X main.release=$(RELEASE)
+BUILD     := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+FUZZTIME  ?= 20s
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the program into bin/
+	@mkdir -p $(BIN)
+	$(BUILD) -o $(BIN)/ ./cmd/...
+
+.PHONY: run
+run: build ## play the main job: two sessions, one question, its answer, and the audit
+	@$(GO) run ./internal/mainjob -program $(BIN)/decklog
+
+.PHONY: test
+test: lint ## pass every test, with processes, kill rounds and the race detector
+	$(GO) test -race -timeout 18m ./...
+
+.PHONY: check
+check: lint ## pass the tests that start no processes and kill none
+	$(GO) test -short -timeout 3m ./...
+
+.PHONY: lint
+lint: ## look at form and at what is probably wrong
+	@test -z "$$(gofmt -l .)" || { echo 'not formatted:'; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) vet -tags testclock ./cmd/... ./internal/clock/...
+	$(GO) tool staticcheck ./...
+
+.PHONY: fuzz
+fuzz: ## look for inputs that break the codec, the renderer, the hooks and the policy reader
+	@for target in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+	  for f in $$(grep -hoE '^func (Fuzz[A-Za-z]+)' $$target/*_test.go | awk '{ print $$2 }'); do \
+	    echo "$$target $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$target || exit 1; \
+	  done; done
+
+.PHONY: clean
+clean: ## remove what was built and played
+	rm -rf $(BIN) .run

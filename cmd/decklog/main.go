@@ -1,0 +1,189 @@
+// Command decklog is the ledger's program for agents, people and auditors: see
+// `decklog help`. It is the only place that names concrete ledgers.
+package main
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"decklog/events"
+	"decklog/internal/cli"
+	"decklog/internal/clock"
+	"decklog/internal/hook"
+	"decklog/internal/memory"
+	"decklog/internal/notes"
+	"decklog/internal/ops"
+	"decklog/internal/policyfile"
+	"decklog/internal/process"
+	"decklog/internal/sqlite"
+	"decklog/projections"
+)
+
+// release is the version that a release is built with.
+var release = "dev"
+
+func main() { os.Exit(cli.Main(newEnv())) }
+
+// newEnv is the program's surroundings as they are.
+func newEnv() *cli.Env {
+	return &cli.Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Environ: os.Getenv, Getwd: os.Getwd, Open: open, Hook: runHook, Version: version(),
+		World: ops.World{
+			Now: clock.Now, Random: random, Alive: process.Alive, Device: device(), OSUser: osUser(),
+			Environ: os.Getenv, Ancestors: process.Ancestors, Progress: progress(os.Stderr),
+		},
+	}
+}
+
+// open opens the ledger at an address, and fills in what the world beside it is
+// known by: the notes, and the policy file.
+func open(url string, env *cli.Env) (ops.Ledger, string, error) {
+	if url == "" {
+		file, err := defaultLedger()
+		if err != nil {
+			return nil, "", err
+		}
+		url = "sqlite:" + file
+	}
+	scheme, path, found := strings.Cut(url, ":")
+	switch {
+	case found && scheme == "memory":
+		beside(env, "", notes.InMemory())
+		return memory.New(projections.Project), "", nil
+	case found && scheme == "sqlite" && path != "":
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return nil, "", fmt.Errorf("open ledger %q: %w", url, err)
+		}
+		folder := filepath.Dir(path)
+		beside(env, folder, notes.Open(folder))
+		ledger, err := sqlite.Open(path, projections.Project)
+		if err != nil {
+			return nil, folder, err
+		}
+		return ledger, folder, nil
+	case found && (scheme == "unix" || scheme == "http" || scheme == "https" || scheme == "esdb"):
+		return nil, "", cli.Failed("not_supported", "use a ledger in a file: --ledger sqlite:PATH",
+			fmt.Errorf("open ledger %q: this version reaches no ledger over %s", url, scheme))
+	}
+	return nil, "", cli.Failed("bad_ledger", "write --ledger sqlite:PATH, for instance --ledger sqlite:ledger.db",
+		fmt.Errorf("open ledger %q: no such kind of ledger", url))
+}
+
+func beside(env *cli.Env, folder string, n *notes.Notes) {
+	env.World.Seen = func(id events.SessionID) (bool, events.Time, bool) {
+		o := n.Seen(id)
+		return o.Busy, o.At, o.Known
+	}
+	env.World.PolicyFile = func() (events.Policy, error) {
+		if folder == "" {
+			return events.DefaultPolicy(), nil
+		}
+		file := filepath.Join(folder, cli.PolicyName)
+		if _, err := os.Stat(file); os.IsNotExist(err) {
+			return events.DefaultPolicy(), nil
+		}
+		p, faults, err := policyfile.Load(file)
+		if err == nil && len(faults) > 0 {
+			err = cli.BadPolicy(file, faults)
+		}
+		return p, err
+	}
+}
+
+// defaultLedger is the ledger in the user's data folder.
+func defaultLedger() (string, error) {
+	data := os.Getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(data) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", cli.Failed("no_home", "name a ledger with --ledger sqlite:PATH, or set HOME", fmt.Errorf("find the user's data folder: %w", err))
+		}
+		data = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(data, "decklog", "ledger.db"), nil
+}
+
+func runHook(env *cli.Env, harness string) int {
+	ignoreClosedPipes()
+	run := hook.Run{
+		Harness: harness, Stdin: env.Stdin, Stdout: env.Stdout, Stderr: env.Stderr,
+		Environ: env.Environ, Age: process.Age, Process: process.Harness,
+		Open: func() (*ops.Ops, hook.Notes, error) {
+			ledger, folder, err := env.Open(env.Environ("DECKLOG_LEDGER"), env)
+			n := notes.Open(folder)
+			if err != nil {
+				return nil, n, err
+			}
+			world := env.World
+			// A hook is told by its harness whose it is; what its environment says
+			// may be of the harness that this one was started in.
+			world.Environ = func(string) string { return "" }
+			world.Ancestors = func() []events.Process { return nil }
+			world.Progress = nil
+			return &ops.Ops{Ledger: ledger, World: world}, n, nil
+		},
+	}
+	run.Do()
+	return cli.ExitDone
+}
+
+func random(b []byte) {
+	_, _ = rand.Read(b) // never fails: the program would have been ended
+}
+
+func device() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return name
+}
+
+func osUser() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return fmt.Sprintf("uid-%d", os.Getuid())
+}
+
+// progress tells of long work on a terminal, and every 100,000 events elsewhere.
+func progress(to *os.File) func(string, events.Position, events.Position) {
+	info, err := to.Stat()
+	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0
+	return func(what string, done, end events.Position) {
+		const often, seldom = 10_000, 100_000
+		switch {
+		case end < often:
+		case terminal:
+			fmt.Fprintf(to, "\r%s: %d of %d events", what, done, end)
+			if done >= end {
+				fmt.Fprintln(to)
+			}
+		case done%seldom == 0:
+			fmt.Fprintf(to, "%s: %d of %d events\n", what, done, end)
+		}
+	}
+}
+
+func version() cli.Version {
+	v := cli.Version{Version: release, Go: runtime.Version(), Protocol: events.Protocol, Fold: projections.FoldVersion, Clock: "system"}
+	if clock.Test {
+		v.Clock = "test"
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v.Commit = s.Value
+			}
+		}
+	}
+	return v
+}

@@ -1,0 +1,336 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"decklog/events"
+	"decklog/internal/cli"
+	"decklog/internal/memory"
+	"decklog/internal/notes"
+	"decklog/internal/ops"
+	"decklog/projections"
+)
+
+var update = flag.Bool("update", false, "rewrite the streams that the scenarios compare")
+
+// scenarioStart is the moment at which every scenario begins.
+var scenarioStart = time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+
+// TestScenarios runs the specification in testdata/scenarios against each
+// ledger: in memory and in SQLite within this process, and through the real
+// program, a process for each line. The commands of a scenario:
+//
+//	at +10s                 it is ten seconds after the scenario's start
+//	decklog ARG...          runs the program, which must exit 0 (! for not)
+//	exits N decklog ARG...  the same, with this exit code
+//	save NAME PATH          keeps a value of the JSON printed last, as receipt.id
+//	is PATH VALUE           that value must be this one (! for not)
+//	has PATH N              that list must have this many elements
+//	streams                 prints every stream, with ids and times made readable
+func TestScenarios(t *testing.T) {
+	program := buildWithTestClock(t)
+	for _, mode := range []string{"memory", "sqlite", "program"} {
+		t.Run(mode, func(t *testing.T) {
+			testscript.Run(t, testscript.Params{
+				Dir:                "../../testdata/scenarios",
+				UpdateScripts:      *update && mode == "program",
+				RequireUniqueNames: true,
+				Setup: func(e *testscript.Env) error {
+					clock := filepath.Join(e.WorkDir, "clock")
+					e.Setenv("DECKLOG_TEST_CLOCK", clock)
+					e.Setenv("DECKLOG_LEDGER", "sqlite:"+filepath.Join(e.WorkDir, "ledger", "ledger.db"))
+					e.Setenv("HOME", e.WorkDir)
+					e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
+					e.Setenv("USER", osUser())
+					e.Values[scene{}] = &scene{mode: mode, program: program, names: map[string]string{}}
+					return os.WriteFile(clock, []byte(scenarioStart.Format(time.RFC3339Nano)), 0o600)
+				},
+				Condition: func(cond string) (bool, error) {
+					if cond == mode {
+						return true, nil
+					}
+					if slices.Contains([]string{"memory", "sqlite", "program"}, cond) {
+						return false, nil
+					}
+					return false, fmt.Errorf("there is no condition %q", cond)
+				},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){
+					"at": cmdAt, "decklog": cmdDecklog, "exits": cmdExits, "save": cmdSave, "is": cmdIs, "has": cmdHas, "streams": cmdStreams,
+				},
+			})
+		})
+	}
+}
+
+func buildWithTestClock(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "decklog")
+	build := exec.Command("go", "build", "-tags", "testclock", "-o", program, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, out)
+	}
+	return program
+}
+
+// scene is what a scenario keeps between its lines.
+type scene struct {
+	mode    string
+	program string
+	ledger  *memory.Ledger
+	notes   *notes.Notes
+	last    []byte            // what was printed last
+	names   map[string]string // of ids, for the streams
+}
+
+func sceneOf(ts *testscript.TestScript) *scene { return ts.Value(scene{}).(*scene) }
+
+func cmdAt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: at +DURATION")
+	}
+	d, err := time.ParseDuration(strings.TrimPrefix(args[0], "+"))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.Getenv("DECKLOG_TEST_CLOCK"), []byte(scenarioStart.Add(d).Format(time.RFC3339Nano)), 0o600))
+}
+
+func cmdDecklog(ts *testscript.TestScript, neg bool, args []string) {
+	code := sceneOf(ts).run(ts, args)
+	if neg == (code == 0) {
+		ts.Fatalf("decklog exited with %d", code)
+	}
+}
+
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || args[1] != "decklog" {
+		ts.Fatalf("usage: exits N decklog ARG...")
+	}
+	if code := sceneOf(ts).run(ts, args[2:]); strconv.Itoa(code) != args[0] {
+		ts.Fatalf("decklog exited with %d, not %s", code, args[0])
+	}
+}
+
+func (s *scene) run(ts *testscript.TestScript, args []string) (code int) {
+	var stdout, stderr bytes.Buffer
+	stdin := strings.NewReader(readStdin(ts))
+	if s.mode == "program" {
+		cmd := exec.Command(s.program, args...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
+		cmd.Dir = ts.MkAbs(".")
+		for _, name := range []string{
+			"HOME", "USER", "PATH", "DECKLOG_TEST_CLOCK", "DECKLOG_LEDGER", "DECKLOG_AS", "DECKLOG", "DECKLOG_SESSION",
+			"CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_SESSION_ID", "XDG_STATE_HOME", "XDG_DATA_HOME",
+		} {
+			if v := ts.Getenv(name); v != "" {
+				cmd.Env = append(cmd.Env, name+"="+v)
+			}
+		}
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			ts.Check(err)
+		}
+		code = cmd.ProcessState.ExitCode()
+	} else {
+		code = cli.Main(s.env(ts, args, stdin, &stdout, &stderr))
+	}
+	s.last = stdout.Bytes()
+	_, _ = ts.Stdout().Write(stdout.Bytes())
+	_, _ = ts.Stderr().Write(stderr.Bytes())
+	return code
+}
+
+// readStdin is what the scenario put into the file "stdin", once.
+func readStdin(ts *testscript.TestScript) string {
+	file := ts.MkAbs("stdin")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	ts.Check(os.Remove(file))
+	return string(b)
+}
+
+// env is the program's, within this process.
+func (s *scene) env(ts *testscript.TestScript, args []string, stdin io.Reader, stdout, stderr io.Writer) *cli.Env {
+	env := newEnv()
+	env.Args, env.Stdin, env.Stdout, env.Stderr = args, stdin, stdout, stderr
+	env.Environ = ts.Getenv
+	env.Getwd = func() (string, error) { return ts.MkAbs("."), nil }
+	env.World.Environ = ts.Getenv
+	env.World.Ancestors = func() []events.Process { return nil }
+	env.World.Progress = nil
+	env.World.Now = func() events.Time {
+		b, err := os.ReadFile(ts.Getenv("DECKLOG_TEST_CLOCK"))
+		ts.Check(err)
+		now, err := events.ParseTime(string(b))
+		ts.Check(err)
+		return now
+	}
+	if s.mode == "memory" {
+		if s.ledger == nil {
+			s.ledger, s.notes = memory.New(projections.Project), notes.InMemory()
+		}
+		folder := filepath.Dir(strings.TrimPrefix(ts.Getenv("DECKLOG_LEDGER"), "sqlite:"))
+		env.Open = func(_ string, env *cli.Env) (ops.Ledger, string, error) {
+			beside(env, folder, s.notes)
+			return stays{s.ledger}, folder, nil
+		}
+	}
+	return env
+}
+
+// stays is a ledger in memory that outlives the commands that close it.
+type stays struct{ *memory.Ledger }
+
+func (stays) Close() error { return nil }
+
+// value finds a value in the JSON printed last: names and indexes with dots
+// between them; -1 is the last of a list.
+func (s *scene) value(ts *testscript.TestScript, path string) any {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(s.last))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		ts.Fatalf("what was printed is no JSON: %v\n%s", err, s.last)
+	}
+	for _, part := range strings.Split(path, ".") {
+		switch at := v.(type) {
+		case map[string]any:
+			next, there := at[part]
+			if !there {
+				ts.Fatalf("there is no %q of %s in %s", part, path, s.last)
+			}
+			v = next
+		case []any:
+			n, err := strconv.Atoi(part)
+			ts.Check(err)
+			if n < 0 {
+				n += len(at)
+			}
+			if n < 0 || n >= len(at) {
+				ts.Fatalf("the list at %s has %d elements in %s", path, len(at), s.last)
+			}
+			v = at[n]
+		default:
+			ts.Fatalf("there is no %q of %s in %s", part, path, s.last)
+		}
+	}
+	return v
+}
+
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return v
+	}
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+func cmdSave(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: save NAME PATH")
+	}
+	s := sceneOf(ts)
+	v := text(s.value(ts, args[1]))
+	ts.Setenv(args[0], v)
+	s.names[v] = args[0]
+}
+
+func cmdIs(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: is PATH VALUE")
+	}
+	if got := text(sceneOf(ts).value(ts, args[0])); (got == args[1]) == neg {
+		ts.Fatalf("%s is %q", args[0], got)
+	}
+}
+
+func cmdHas(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: has PATH N")
+	}
+	list, is := sceneOf(ts).value(ts, args[0]).([]any)
+	if !is || strconv.Itoa(len(list)) != args[1] {
+		ts.Fatalf("%s has %d elements: %v", args[0], len(list), list)
+	}
+}
+
+// cmdStreams prints the streams whole, so that a scenario compares all that
+// happened. Ids that the scenario saved stand by their names, others by number;
+// times are those after the scenario's start. Positions never show.
+func cmdStreams(ts *testscript.TestScript, neg bool, args []string) {
+	s := sceneOf(ts)
+	if code := s.run(ts, []string{"events"}); code != 0 {
+		ts.Fatalf("decklog events exited with %d", code)
+	}
+	var order []string
+	streams := map[string][]string{}
+	for line := range bytes.Lines(s.last) {
+		var e cli.EventShown
+		ts.Check(json.Unmarshal(line, &e))
+		stream := s.readable(string(e.Stream))
+		if streams[stream] == nil {
+			order = append(order, stream)
+		}
+		streams[stream] = append(streams[stream], fmt.Sprintf("  %d %s %s by %s %s",
+			e.Revision, s.readable(e.Time.String()), e.Type, e.Actor, s.readable(string(e.Data))))
+	}
+	var b strings.Builder
+	for _, stream := range order {
+		fmt.Fprintf(&b, "%s\n%s\n", stream, strings.Join(streams[stream], "\n"))
+	}
+	// Only the readable form is what the scenario compares.
+	ts.Setenv("STREAMS", b.String())
+	ts.Check(os.WriteFile(ts.MkAbs("streams"), []byte(b.String()), 0o600))
+}
+
+var (
+	anyTime       = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
+	anyID         = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	anyCommitment = regexp.MustCompile(`"commitment":"[0-9a-f]{64}"`)
+	anyPolicy     = regexp.MustCompile(`\{"policy":\{.*`)
+	anyAge        = regexp.MustCompile(`,"age_ms":\d+`)
+)
+
+func (s *scene) readable(line string) string {
+	line = anyPolicy.ReplaceAllString(line, `{"policy":...}`)
+	line = anyCommitment.ReplaceAllString(line, `"commitment":"..."`)
+	line = anyAge.ReplaceAllString(line, "")
+	line = anyTime.ReplaceAllStringFunc(line, func(t string) string {
+		at, err := events.ParseTime(t)
+		if err != nil {
+			return t
+		}
+		return "+" + at.Sub(events.At(scenarioStart)).String()
+	})
+	line = strings.ReplaceAll(line, `"`+device()+`"`, `"DEVICE"`)
+	line = strings.ReplaceAll(line, "@"+osUser(), "@USER")
+	line = strings.ReplaceAll(line, `"`+osUser()+`"`, `"USER"`)
+	return anyID.ReplaceAllStringFunc(line, func(id string) string {
+		name, known := s.names[id]
+		if !known {
+			name = fmt.Sprintf("id%d", len(s.names)+1)
+			s.names[id] = name
+		}
+		return name
+	})
+}

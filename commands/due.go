@@ -1,0 +1,175 @@
+package commands
+
+import (
+	"fmt"
+
+	"decklog/events"
+	"decklog/projections"
+)
+
+// DueMax bounds how many messages one look at what is due goes through; what is
+// left is noticed by the next.
+const DueMax = 50
+
+// Due is what has fallen due around a participant, and was not recorded yet, as
+// seen at this moment: leases that ended, messages that expired or cannot arrive
+// any more, sessions whose process is gone, in its own mailboxes and for what it
+// sent. Each event's id is made from its cause, so that two who notice it at
+// once record it once.
+func Due(s *projections.State, c Call, who events.Participant, now events.Time, p events.Policy) []events.Proposed {
+	d := due{Call: c, s: s, who: who, now: now, limits: p.Limits, seen: map[string]bool{}}
+	for _, at := range s.Mailboxes(who) {
+		d.leaseEnded(at)
+		d.expired(at)
+	}
+	n := 0
+	s.OpenSends(who, func(m *projections.Message) bool {
+		n++
+		for i := range m.Deliveries {
+			d.sent(m, &m.Deliveries[i])
+		}
+		return n < DueMax
+	})
+	return d.out
+}
+
+type due struct {
+	Call
+	s      *projections.State
+	who    events.Participant
+	now    events.Time
+	limits events.Limits
+	seen   map[string]bool
+	out    []events.Proposed
+}
+
+// once says whether a thing is looked at for the first time in this run.
+func (d *due) once(what string) bool {
+	if d.seen[what] {
+		return false
+	}
+	d.seen[what] = true
+	return true
+}
+
+func (d *due) add(stream events.Stream, cause, step string, e events.Event) {
+	id := events.FollowUp(cause, step)
+	d.out = append(d.out, events.Proposed{Stream: stream, ID: id.Event(0), Actor: d.who, Cause: events.Cause{Command: id}, Event: e})
+}
+
+// leaseEnded records that a mailbox's lease ended without a confirm, and gives
+// up what was offered as often as it may be.
+func (d *due) leaseEnded(at events.Participant) {
+	l := d.s.Current(at)
+	if l == nil || l.Runs(d.now) || !d.once("lease "+string(l.ID)) {
+		return
+	}
+	stream := events.MailboxStream(at)
+	d.add(stream, string(l.ID), "expired", events.LeaseExpired{Lease: l.ID, Mailbox: at, Items: l.Items, Instruction: l.Instruction != ""})
+	if d.limits.LeaseAttempts == 0 {
+		return
+	}
+	for _, it := range l.Items {
+		m := d.s.Message(it.Message)
+		if m == nil || m.Deleted != nil {
+			continue
+		}
+		unconfirmed := 0
+		if it.Kind == events.ItemNotice {
+			for i := range m.Deliveries {
+				if dl := &m.Deliveries[i]; dl.Notice != nil && dl.Notice.At == at && dl.To == it.To {
+					unconfirmed = dl.Notice.Unconfirmed + 1
+				}
+			}
+		} else if dl := m.Delivery(at); dl != nil && dl.State == events.StateLeased {
+			unconfirmed = dl.Unconfirmed + 1
+		}
+		if unconfirmed >= d.limits.LeaseAttempts && d.once(lossKey(it.Kind, m.ID, at)) {
+			d.undelivered(m, at, it.Kind, events.LostUnconfirmed)
+		}
+	}
+}
+
+func lossKey(kind events.ItemKind, m events.MessageID, at events.Participant) string {
+	return fmt.Sprintf("loss %s %s %s", kind, m, at)
+}
+
+func (d *due) undelivered(m *projections.Message, at events.Participant, kind events.ItemKind, reason events.LostReason) {
+	d.add(events.MailboxStream(at), string(m.ID), fmt.Sprintf("undelivered %s %s %s %d", kind, reason, at, d.attempts(m, at)),
+		events.MessageUndelivered{Message: m.ID, Thread: m.Thread, Mailbox: at, Reason: reason, Kind: kind})
+}
+
+// attempts tells the offers of one message apart, so that what is given up after
+// it was edited and offered again is another event than the first giving up.
+func (d *due) attempts(m *projections.Message, at events.Participant) int {
+	if dl := m.Delivery(at); dl != nil {
+		return dl.Attempt
+	}
+	return 0
+}
+
+// expired records the messages at the front of a mailbox whose time is over.
+func (d *due) expired(at events.Participant) {
+	n := 0
+	d.s.Queue(at, func(q projections.Queued) bool {
+		n++
+		if q.Kind != events.ItemMessage {
+			return n < DueMax
+		}
+		if d.now < q.Message.Expires {
+			return false
+		}
+		d.expire(q.Message, at, q.Delivery)
+		return n < DueMax
+	})
+}
+
+// expire records that a message's time is over; while a lease on it runs, it may
+// still be confirmed.
+func (d *due) expire(m *projections.Message, at events.Participant, dl *projections.Delivery) {
+	if dl.State == events.StateLeased && d.s.Current(at).Runs(d.now) || !d.once(lossKey(events.ItemMessage, m.ID, at)) {
+		return
+	}
+	d.add(events.MailboxStream(at), string(m.ID), fmt.Sprintf("expired %s", at),
+		events.MessageExpired{Message: m.ID, Thread: m.Thread, Mailbox: at})
+}
+
+// sent records what became of a message that the participant sent: its
+// recipient may never run again to notice it.
+func (d *due) sent(m *projections.Message, dl *projections.Delivery) {
+	if m.Deleted != nil || !dl.Waits() {
+		return
+	}
+	d.leaseEnded(dl.At)
+	row := d.s.Session(dl.At.Session())
+	if row != nil {
+		d.ended(row)
+	}
+	if d.now >= m.Expires {
+		d.expire(m, dl.At, dl)
+		return
+	}
+	if row == nil || dl.To.Session() == "" || row.Left == nil {
+		return
+	}
+	since := max(*row.Left, m.Sent)
+	if d.now.Sub(since) >= d.limits.ResumeWithin.Std() && d.once(lossKey(events.ItemMessage, m.ID, dl.At)) {
+		d.undelivered(m, dl.At, events.ItemMessage, events.LostSessionEnded)
+	}
+}
+
+// ended records that a session is live no more, once that is known of its
+// process or by its silence.
+func (d *due) ended(row *projections.Session) {
+	if row.Left != nil || d.live(row, d.now) || !d.once("session "+string(row.ID)) {
+		return
+	}
+	reason := events.EndProcessGone
+	if row.Process == nil {
+		reason = events.EndUnseen
+	}
+	cause := fmt.Sprintf("%s %d", row.ID, row.Joins)
+	for _, e := range leaving(d.s, row, reason) {
+		d.add(e.stream, cause, string(e.event.EventType())+" "+string(e.stream), e.event)
+	}
+}

@@ -1,0 +1,35 @@
+package commands
+
+import (
+	"reflect"
+
+	"decklog/events"
+	"decklog/projections"
+)
+
+// AdoptPolicy asks for another policy to be in force from now on.
+type AdoptPolicy struct {
+	Call
+	Policy events.Policy
+}
+
+// Decide admits the policy of a person; agents do not set their own bounds. One
+// that is in force already changes nothing.
+func (c AdoptPolicy) Decide(s *projections.State, now events.Time, p events.Policy) ([]events.Proposed, *Refusal) {
+	if !c.Caller.Known() {
+		return nil, refuse(NoCaller, "nobody can tell who adopts the policy").example("decklog policy adopt --as @NAME")
+	}
+	if c.Caller.Kind != events.KindPerson {
+		return nil, refuse(PersonOnly, "%s is no person, and only a person adopts a policy", c.Caller.ID)
+	}
+	if _, known := c.author(s, now, p); !known {
+		return nil, NotLive(s, c.Call, now)
+	}
+	if reflect.DeepEqual(c.Policy, p) {
+		return nil, nil
+	}
+	return []events.Proposed{{
+		Stream: events.PolicyStream, ID: c.ID.Event(0), Actor: c.Caller.ID, Cause: events.Cause{Command: c.ID},
+		Event: events.PolicyAdopted{Policy: c.Policy},
+	}}, nil
+}

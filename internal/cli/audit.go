@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"decklog/events"
+	"decklog/internal/ops"
+)
+
+// EventShown is an event as the command line prints it: one line of JSON.
+type EventShown struct {
+	Position events.Position    `json:"position"`
+	Stream   events.Stream      `json:"stream"`
+	Revision events.Revision    `json:"revision"`
+	ID       events.EventID     `json:"id"`
+	Type     events.Type        `json:"type"`
+	Time     events.Time        `json:"time"`
+	Actor    events.Participant `json:"actor"`
+	Cause    events.Cause       `json:"cause"`
+	Policy   events.Position    `json:"policy"`
+	Version  int                `json:"version"`
+	Data     json.RawMessage    `json:"data"`
+}
+
+// ShowEvent makes the line. Data that is no JSON any more, because it was
+// damaged, is shown as the text that it is.
+func ShowEvent(r events.Recorded) EventShown {
+	data := json.RawMessage(r.Data)
+	if !json.Valid(data) {
+		data, _ = json.Marshal(string(r.Data))
+	}
+	return EventShown{
+		Position: r.Position, Stream: r.Stream, Revision: r.Revision, ID: r.ID, Type: r.Type(), Time: r.Time,
+		Actor: r.Actor, Cause: r.Cause, Policy: r.Policy, Version: r.Version, Data: data,
+	}
+}
+
+func listEvents() *Command {
+	return &Command{
+		Name: "events", Group: "audit", Usage: "[--from N] [--thread T] [--type T] [--follow]",
+		Short: "the ledger, one event a line",
+		Long: `Prints the recorded events in their order as JSON Lines: everything that happened, the
+refusals included. Bodies are not among them: an event holds only a commitment to its
+body; ` + "`decklog thread`" + ` joins them. With --follow it goes on as events come.`,
+		Examples: []string{`decklog events --from 100`, `decklog events --thread THREAD`, `decklog events --type command.refused --follow`},
+		Flags: func(f *flag.FlagSet, r *run) {
+			r.text("from", "1", "begin at position `N`, included")
+			r.text("thread", "", "only events that name `THREAD`")
+			r.text("type", "", "only events of `TYPE`, such as message.sent")
+			r.toggle("follow", "go on as events come, until interrupted")
+		},
+		Run: func(r *run) error {
+			from, err := r.number("from")
+			if err != nil {
+				return err
+			}
+			if err := r.want(0, 0, ""); err != nil {
+				return err
+			}
+			if from < 1 {
+				return misused("--from %d is less than 1", from)
+			}
+			if err := r.open(); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			query := ops.EventsRequest{From: events.Position(from), Thread: r.str("thread"), Type: r.str("type")}
+			for {
+				last, refusal, err := r.ops.Events(query, func(e events.Recorded) error { return r.document(ShowEvent(e)) })
+				if err != nil {
+					return err
+				}
+				if refusal != nil {
+					return r.refused(refusal)
+				}
+				if !r.on("follow") {
+					return nil
+				}
+				query.From = last + 1
+				if err := r.ops.Ledger.Wait(ctx, r.seen(last)); err != nil {
+					if ctx.Err() != nil {
+						return nil
+					}
+					return err
+				}
+			}
+		},
+	}
+}
+
+// seen is the position after which to wait: that of the ledger, since what came
+// before it was looked at, whether it was printed or not.
+func (r *run) seen(last events.Position) events.Position {
+	end := last
+	_ = r.ops.Ledger.View(func(v events.Reader) (err error) { end, err = v.End(); return err })
+	return max(end, last)
+}
+
+func verify() *Command {
+	return &Command{
+		Name: "verify", Group: "audit", Usage: "",
+		Short: "prove that nothing was altered or left out",
+		Long: `Reads the whole ledger: positions and revisions without gaps, every event's digest and
+its chain in its stream, every body against its commitment, and the views against their
+rebuild. Names the first position that is not as it was written, and exits 1.`,
+		Examples: []string{`decklog verify`, `decklog verify --json`},
+		Run: func(r *run) error {
+			if err := r.want(0, 0, ""); err != nil {
+				return err
+			}
+			if err := r.open(); err != nil {
+				return err
+			}
+			audited, err := r.ops.Verify()
+			if err != nil {
+				return err
+			}
+			if !audited.OK {
+				r.code = ExitFailed
+			}
+			return r.show(audited, nil, nil, func() error {
+				var b strings.Builder
+				fmt.Fprintf(&b, "%s up to position %d\n", plural(audited.Checked, "event"), audited.Position)
+				for _, f := range audited.Faults {
+					fmt.Fprintf(&b, "position %d: %s\n", f.Position, f.What)
+				}
+				if audited.OK {
+					b.WriteString("verify: ok\n")
+				} else {
+					fmt.Fprintf(&b, "verify: first fault at position %d\n", audited.Faults[0].Position)
+				}
+				return r.write([]byte(b.String()))
+			})
+		},
+	}
+}
+
+func rebuild() *Command {
+	return &Command{
+		Name: "rebuild", Group: "audit", Usage: "",
+		Short: "throw the views away and fold them anew",
+		Long: `Folds every view anew from the recorded events, in one transaction, while others go on
+reading. What was confirmed stays confirmed: it is in the events.`,
+		Examples: []string{`decklog rebuild`},
+		Run: func(r *run) error {
+			if err := r.want(0, 0, ""); err != nil {
+				return err
+			}
+			if err := r.open(); err != nil {
+				return err
+			}
+			built, err := r.ops.Rebuild()
+			return r.answer(map[string]any{"id": "views", "position": built.Position, "rows": built.Rows, "digest": built.Digest}, nil, err, func() string {
+				return fmt.Sprintf("rebuilt: %s from %s, digest %s", plural(built.Rows, "row"), plural(int(built.Position), "event"), built.Digest)
+			})
+		},
+	}
+}

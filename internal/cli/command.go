@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"decklog/events"
+	"decklog/internal/ops"
+)
+
+// Env is what a run of the program is given by its surroundings.
+type Env struct {
+	Args           []string // without the program's name
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Environ        func(string) string
+	Getwd          func() (string, error)
+	World          ops.World
+	// Open opens the ledger at an address; the folder beside it, where notes
+	// lie, is empty for one without a file.
+	Open func(url string, env *Env) (ledger ops.Ledger, folder string, err error)
+	// Hook runs a harness's hook, and gives the exit code.
+	Hook    func(env *Env, harness string) int
+	Version Version
+}
+
+// Version says which program this is.
+type Version struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit"`
+	Go       string `json:"go"`
+	Protocol int    `json:"protocol"`
+	Fold     int    `json:"fold"`
+	Clock    string `json:"clock"`
+}
+
+// The exit codes.
+const (
+	ExitDone    = 0
+	ExitFailed  = 1
+	ExitUsage   = 2
+	ExitRefused = 3
+	ExitPending = 4
+)
+
+// Command is one of the program's commands.
+type Command struct {
+	Name     string
+	Usage    string   // what follows the name
+	Short    string   // one line, for the list
+	Long     string   // what a newcomer has to know
+	Examples []string // command lines, each with a comment
+	Hidden   bool
+	Group    string
+	// Body says that the command takes a body: after `--`, from standard input
+	// with `-`, or with --body-file.
+	Body  bool
+	Words []string // that complete its first argument
+	// Flags declares the command's flags; Run runs it.
+	Flags func(*flag.FlagSet, *run)
+	Run   func(*run) error
+}
+
+// run is one run of a command.
+type run struct {
+	*Env
+	command *Command
+	flags   *flag.FlagSet
+	args    []string // positional
+	rest    []string // after --
+	dashed  bool     // there was a --
+	values  map[string]*string
+	switches,
+	given map[string]*bool
+	lists map[string]*list
+
+	url    string
+	json   bool
+	as     string
+	id     string
+	ops    *ops.Ops
+	folder string
+	code   int
+}
+
+// list is a flag that may be given several times.
+type list []string
+
+func (l *list) String() string     { return strings.Join(*l, " ") }
+func (l *list) Set(s string) error { *l = append(*l, s); return nil }
+
+func (r *run) text(name, value, usage string) {
+	r.values[name] = r.flags.String(name, value, usage)
+}
+func (r *run) toggle(name, usage string) { r.switches[name] = r.flags.Bool(name, false, usage) }
+func (r *run) many(name, usage string) {
+	l := new(list)
+	r.lists[name] = l
+	r.flags.Var(l, name, usage)
+}
+func (r *run) str(name string) string { return *r.values[name] }
+func (r *run) on(name string) bool    { return *r.switches[name] }
+
+func (r *run) asker() ops.Asker {
+	return ops.Asker{As: r.as, Command: events.CommandID(r.id)}
+}
+
+// usageError is a command line that cannot be parsed: exit code 2.
+type usageError struct{ what string }
+
+func (e usageError) Error() string { return e.what }
+
+func misused(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
+
+// Main runs the program and gives its exit code.
+func Main(env *Env) int {
+	args := env.Args
+	// Flags that hold for every command may stand before its name.
+	var early []string
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		name, _, inline := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
+		switch {
+		case name == "h" || name == "help":
+			return help(env, args[1:])
+		case name == "version":
+			args = append([]string{"version"}, args[1:]...)
+			continue
+		case name == "json":
+			early, args = append(early, args[0]), args[1:]
+		case (name == "ledger" || name == "as" || name == "command") && (inline || len(args) > 1):
+			n := 2
+			if inline {
+				n = 1
+			}
+			early, args = append(early, args[:n]...), args[n:]
+		default:
+			fmt.Fprintf(env.Stderr, "decklog: unknown flag %s before the command\nSee: decklog help\n", args[0])
+			return ExitUsage
+		}
+	}
+	if len(args) == 0 {
+		overview(env.Stderr)
+		return ExitUsage
+	}
+	if args[0] == "help" {
+		return help(env, args[1:])
+	}
+	c := Find(args[0])
+	if c == nil {
+		fmt.Fprintf(env.Stderr, "decklog: there is no command %q%s\nSee: decklog help\n", args[0], didYouMean(args[0]))
+		return ExitUsage
+	}
+	return c.main(env, append(early, args[1:]...))
+}
+
+func (c *Command) main(env *Env, args []string) int {
+	r := &run{
+		Env: env, command: c, flags: flag.NewFlagSet(c.Name, flag.ContinueOnError),
+		values: map[string]*string{}, switches: map[string]*bool{}, lists: map[string]*list{},
+	}
+	c.declare(r)
+	err := r.parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		c.help(env.Stdout)
+		return ExitDone
+	}
+	if err != nil {
+		fmt.Fprintf(env.Stderr, "decklog %s: %v\nUsage: decklog %s\nSee: decklog help %s\n", c.Name, err, strings.TrimSpace(c.Name+" "+c.Usage), c.Name)
+		return ExitUsage
+	}
+	err = c.Run(r)
+	if r.ops != nil {
+		if e := r.ops.Ledger.Close(); err == nil && e != nil {
+			err = e
+		}
+	}
+	return r.finish(err)
+}
+
+// declare makes the flags of a command, those that all have included.
+func (c *Command) declare(r *run) {
+	r.flags.SetOutput(io.Discard)
+	r.flags.StringVar(&r.url, "ledger", "", "the ledger's `URL`: sqlite:PATH, or memory: (default: DECKLOG_LEDGER, else in the user's data folder)")
+	r.flags.BoolVar(&r.json, "json", false, "print one JSON document")
+	r.flags.StringVar(&r.as, "as", "", "who acts: a session's id or prefix, `WHO` or @name (default: DECKLOG_AS, else found out)")
+	r.flags.StringVar(&r.id, "command", "", "the command's own `UUID`; the same one again gets the same answer")
+	if c.Body {
+		r.text("body-file", "", "read the body from `FILE`")
+	}
+	if c.Flags != nil {
+		c.Flags(r.flags, r)
+	}
+}
+
+// parse takes flags and arguments in any order, up to a "--".
+func (r *run) parse(args []string) error {
+	for i, a := range args {
+		if a == "--" {
+			r.rest, r.dashed, args = args[i+1:], true, args[:i]
+			break
+		}
+	}
+	for {
+		if err := r.flags.Parse(args); err != nil {
+			return err
+		}
+		if r.flags.NArg() == 0 {
+			break
+		}
+		r.args = append(r.args, r.flags.Arg(0))
+		args = r.flags.Args()[1:]
+	}
+	if r.dashed && !r.command.Body {
+		r.args = append(r.args, r.rest...)
+	}
+	if r.id != "" && !events.IsUUID(r.id) {
+		return misused("--command %q is no UUID", r.id)
+	}
+	return nil
+}
+
+// want checks the number of arguments.
+func (r *run) want(least, most int, what string) error {
+	if len(r.args) < least {
+		return misused("%s is missing", what)
+	}
+	if len(r.args) > most {
+		return misused("%q is one word too many", r.args[most])
+	}
+	return nil
+}
+
+// BodyReadMax bounds what is read of a body. What is longer than the policy
+// allows is refused with its size; what is longer than this is not even read.
+const BodyReadMax = 16 << 20
+
+// body is the text that the command was given; nil: none.
+func (r *run) body() ([]byte, error) {
+	file := r.str("body-file")
+	stdin := len(r.args) > 0 && r.args[len(r.args)-1] == "-" || len(r.rest) == 1 && r.rest[0] == "-"
+	switch {
+	case file != "" && (r.dashed || stdin):
+		return nil, misused("the body is given twice: with --body-file and on the command line")
+	case file != "":
+		return r.bodyFile(file)
+	case stdin:
+		if len(r.args) > 0 && r.args[len(r.args)-1] == "-" {
+			r.args = r.args[:len(r.args)-1]
+		}
+		return readBody(r.Stdin, "standard input")
+	case r.dashed:
+		return []byte(strings.Join(r.rest, " ")), nil
+	}
+	return nil, nil
+}
+
+func readBody(from io.Reader, what string) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(from, BodyReadMax+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the body from %s: %w", what, err)
+	}
+	if len(b) > BodyReadMax {
+		return nil, fmt.Errorf("read the body from %s: more than %d bytes", what, BodyReadMax)
+	}
+	return b, nil
+}
+
+// open opens the ledger that the flags and the environment name.
+func (r *run) open() error {
+	url := r.url
+	if url == "" {
+		url = r.Environ("DECKLOG_LEDGER")
+	}
+	ledger, folder, err := r.Open(url, r.Env)
+	if err != nil {
+		return err
+	}
+	r.folder = folder
+	r.ops = &ops.Ops{Ledger: ledger, World: r.World}
+	return nil
+}

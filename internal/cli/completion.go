@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// All is every command, in the order of the overview.
+func All() []*Command {
+	return []*Command{
+		send(), inbox(), thread(), wait(), edit(), remove(),
+		join(), leave(), peers(), owed(),
+		hook(), lease(), confirm(),
+		listEvents(), verify(), rebuild(),
+		policy(), version(), completion(),
+	}
+}
+
+func completion() *Command {
+	c := &Command{
+		Name: "completion", Group: "set-up", Usage: "bash|zsh|fish",
+		Short: "a script that completes commands and flags in a shell",
+		Long: `Prints a completion script. For bash: source it, or put it where your completions
+lie. For zsh: put it into a folder of $fpath as _decklog. For fish: into
+~/.config/fish/completions/decklog.fish.`,
+		Examples: []string{`source <(decklog completion bash)`, `decklog completion fish > ~/.config/fish/completions/decklog.fish`},
+		Words:    []string{"bash", "zsh", "fish"},
+	}
+	c.Run = func(r *run) error {
+		if err := r.want(1, 1, "the shell: bash, zsh or fish"); err != nil {
+			return err
+		}
+		switch r.args[0] {
+		case "bash":
+			return r.write([]byte(bashCompletion()))
+		case "zsh":
+			return r.write([]byte(zshCompletion()))
+		case "fish":
+			return r.write([]byte(fishCompletion()))
+		}
+		return misused("there is no completion for %q; bash, zsh or fish", r.args[0])
+	}
+	return c
+}
+
+// choices are the words that a flag takes, where there are only a few.
+var choices = map[string]string{
+	"intent": "request inform done", "turn": "working final", "for": "reply final any",
+	"state": "queued held leased delivered read expired undelivered deleted", "harness": "claude-code codex gemini opencode",
+}
+
+func (c *Command) flagNames() (names []string) {
+	c.eachFlag(func(f *flag.Flag) { names = append(names, "--"+f.Name) })
+	return names
+}
+
+func commandNames() (names []string) {
+	for _, c := range All() {
+		if !c.Hidden {
+			names = append(names, c.Name)
+		}
+	}
+	return append(names, "help")
+}
+
+func bashCompletion() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# bash completion for decklog\n_decklog() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n  case $prev in\n")
+	for _, name := range sortedChoices() {
+		fmt.Fprintf(&b, "    --%s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", name, choices[name])
+	}
+	fmt.Fprintf(&b, "    --body-file|--policy|--cwd|--repo) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n  esac\n")
+	fmt.Fprintf(&b, "  if [ \"$COMP_CWORD\" -eq 1 ]; then words=%q\n  else case ${COMP_WORDS[1]} in\n", strings.Join(commandNames(), " "))
+	for _, c := range All() {
+		fmt.Fprintf(&b, "    %s) words=%q ;;\n", c.Name, strings.Join(append(slices.Clone(c.Words), c.flagNames()...), " "))
+	}
+	fmt.Fprintf(&b, "    help) words=%q ;;\n  esac; fi\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -F _decklog decklog\n", strings.Join(commandNames(), " "))
+	return b.String()
+}
+
+func sortedChoices() (names []string) {
+	for name := range choices {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func zshCompletion() string {
+	var b strings.Builder
+	b.WriteString("#compdef decklog\n_decklog() {\n  local -a commands\n  commands=(\n")
+	for _, c := range All() {
+		fmt.Fprintf(&b, "    %s\n", zshQuote(c.Name+":"+c.Short))
+	}
+	b.WriteString("  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  case $words[CURRENT-1] in\n")
+	for _, name := range sortedChoices() {
+		fmt.Fprintf(&b, "    --%s) compadd %s; return ;;\n", name, choices[name])
+	}
+	b.WriteString("    --body-file|--policy|--cwd|--repo) _files; return ;;\n  esac\n  case $words[2] in\n")
+	for _, c := range All() {
+		fmt.Fprintf(&b, "    %s) compadd -- %s ;;\n", c.Name, strings.Join(append(slices.Clone(c.Words), c.flagNames()...), " "))
+	}
+	b.WriteString("    help) _describe command commands ;;\n  esac\n}\n_decklog \"$@\"\n")
+	return b.String()
+}
+
+func zshQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func fishCompletion() string {
+	var b strings.Builder
+	b.WriteString("# fish completion for decklog\ncomplete -c decklog -f\n")
+	for _, c := range All() {
+		fmt.Fprintf(&b, "complete -c decklog -n __fish_use_subcommand -a %s -d %s\n", c.Name, fishQuote(c.Short))
+		in := fishQuote("__fish_seen_subcommand_from " + c.Name)
+		if len(c.Words) > 0 {
+			fmt.Fprintf(&b, "complete -c decklog -n %s -a %s\n", in, fishQuote(strings.Join(c.Words, " ")))
+		}
+		c.eachFlag(func(f *flag.Flag) {
+			_, usage := flag.UnquoteUsage(f)
+			takes := ""
+			switch {
+			case choices[f.Name] != "":
+				takes = " -x -a " + fishQuote(choices[f.Name])
+			case slices.Contains([]string{"body-file", "policy", "cwd", "repo"}, f.Name):
+				takes = " -r -F"
+			}
+			fmt.Fprintf(&b, "complete -c decklog -n %s -l %s%s -d %s\n", in, f.Name, takes, fishQuote(usage))
+		})
+	}
+	return b.String()
+}
+
+func fishQuote(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s) + "'"
+}

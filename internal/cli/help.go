@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// groups order the commands in the overview.
+var groups = []string{"messages", "sessions", "delivery", "audit", "set-up"}
+
+// Find gives the command of a name; nil when there is none.
+func Find(name string) *Command {
+	for _, c := range All() {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func help(env *Env, args []string) int {
+	if len(args) == 0 {
+		overview(env.Stdout)
+		return ExitDone
+	}
+	if c := Find(args[0]); c != nil {
+		c.help(env.Stdout)
+		return ExitDone
+	}
+	fmt.Fprintf(env.Stderr, "decklog: there is no command %q%s\nSee: decklog help\n", args[0], didYouMean(args[0]))
+	return ExitUsage
+}
+
+func overview(w io.Writer) {
+	fmt.Fprint(w, `decklog: a ledger through which coding agents, and the people beside them,
+ask each other for work, answer, and are held to what they owe.
+
+Usage: decklog COMMAND [flags] [-- BODY]
+
+`)
+	for _, g := range groups {
+		fmt.Fprintf(w, "%s\n", strings.ToUpper(g[:1])+g[1:])
+		for _, c := range All() {
+			if c.Group == g && !c.Hidden {
+				fmt.Fprintf(w, "  %-11s %s\n", c.Name, c.Short)
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprint(w, `Begin with:
+  decklog join --session my-first-session          # take part
+  decklog peers                                    # who else does
+  decklog send --to SESSION --intent request -- "Which commit fixed the lease test?"
+
+Every command has --json, --ledger URL, --as WHO and --help.
+Exit codes: 0 done, 1 failed, 2 flags that cannot be parsed, 3 refused, 4 still pending.
+`)
+}
+
+func (c *Command) help(w io.Writer) {
+	fmt.Fprintf(w, "decklog %s: %s\n\nUsage: decklog %s\n\n%s\n", c.Name, c.Short, strings.TrimSpace(c.Name+" "+c.Usage), strings.TrimSpace(c.Long))
+	if len(c.Examples) > 0 {
+		fmt.Fprint(w, "\nExamples:\n")
+		for _, e := range c.Examples {
+			fmt.Fprintf(w, "  %s\n", e)
+		}
+	}
+	fmt.Fprint(w, "\nFlags:\n")
+	c.eachFlag(func(f *flag.Flag) {
+		name, usage := flag.UnquoteUsage(f)
+		fmt.Fprintf(w, "  --%-22s %s", strings.TrimSpace(f.Name+" "+name), usage)
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
+			fmt.Fprintf(w, " (default %s)", f.DefValue)
+		}
+		fmt.Fprintln(w)
+	})
+}
+
+// eachFlag visits the command's flags by name.
+func (c *Command) eachFlag(visit func(*flag.Flag)) {
+	r := &run{
+		Env: &Env{}, command: c, flags: flag.NewFlagSet(c.Name, flag.ContinueOnError),
+		values: map[string]*string{}, switches: map[string]*bool{}, lists: map[string]*list{},
+	}
+	c.declare(r)
+	r.flags.VisitAll(visit)
+}
+
+func didYouMean(name string) string {
+	for _, c := range All() {
+		if !c.Hidden && (strings.HasPrefix(c.Name, name) || strings.HasPrefix(name, c.Name)) {
+			return fmt.Sprintf("; did you mean %q?", c.Name)
+		}
+	}
+	return ""
+}

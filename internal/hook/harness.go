@@ -1,0 +1,119 @@
+package hook
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// moment is what a harness's event is for decklog.
+type moment int
+
+const (
+	nothing moment = iota // the harness's own affair
+	start                 // the session begins, or lost its context
+	prompt                // its user said something
+	tool                  // it used a tool, in the middle of a turn
+	stop                  // it is about to end its turn
+	end                   // it ends
+)
+
+// harness is the contract of one harness, as it was measured on the real program.
+type harness struct {
+	name string
+	// events maps the harness's names. One that is not among them is unknown.
+	events map[string]moment
+	// budget is how many encoded bytes one answer holds. It is under the cap of
+	// the harness by whichever count that uses, characters or bytes.
+	budget int
+	// answer is the document that brings a text into the model's context at
+	// this event. It holds exactly the fields that the harness takes there.
+	answer func(event string, m moment, text string) any
+	// transcript says whether a transcript is that of a subagent of the session.
+	subagent func(transcript, session string) bool
+}
+
+// Harnesses are the names of those that can be answered.
+func Harnesses() []string { return []string{"claude-code", "codex"} }
+
+func find(name string) *harness {
+	switch name {
+	case "claude-code":
+		return claudeCode()
+	case "codex":
+		return codex()
+	}
+	return nil
+}
+
+// names makes the map of a harness's events: those that mean something here,
+// and those that are its own affair.
+func names(ours map[string]moment, others string) map[string]moment {
+	for _, name := range strings.Fields(others) {
+		if _, known := ours[name]; !known {
+			ours[name] = nothing
+		}
+	}
+	return ours
+}
+
+// hookOutput is the form in which both harnesses take added context.
+type hookOutput struct {
+	HookSpecificOutput specific `json:"hookSpecificOutput"`
+}
+
+type specific struct {
+	HookEventName     string `json:"hookEventName"`
+	AdditionalContext string `json:"additionalContext"`
+}
+
+func claudeCode() *harness {
+	return &harness{
+		name: "claude-code",
+		events: names(map[string]moment{
+			"SessionStart": start, "UserPromptSubmit": prompt, "PostToolUse": tool, "PostToolUseFailure": tool, "PostToolBatch": tool,
+			"Stop": stop, "SessionEnd": end,
+		}, `PreToolUse Notification UserPromptExpansion StopFailure SubagentStart SubagentStop PreCompact PostCompact PreModelSwitch
+			PostModelSwitch PermissionRequest PermissionDenied Setup TeammateIdle TaskCreated TaskCompleted Elicitation ElicitationResult
+			ConfigChange WorktreeCreate WorktreeRemove InstructionsLoaded CwdChanged FileChanged DirectoryAdded MessageDisplay PreSkillShellCommand`),
+		budget: 9000, // of 10,000 characters
+		answer: func(event string, _ moment, text string) any {
+			return hookOutput{specific{event, text}}
+		},
+		subagent: func(transcript, _ string) bool {
+			return strings.Contains(filepath.ToSlash(transcript), "/subagents/agent-")
+		},
+	}
+}
+
+// block is how Codex is told to go on after Stop: it takes no added context there.
+type block struct {
+	Decision string `json:"decision"`
+	Reason   string `json:"reason"`
+}
+
+func codex() *harness {
+	return &harness{
+		name: "codex",
+		events: names(map[string]moment{
+			"SessionStart": start, "UserPromptSubmit": prompt, "PostToolUse": tool, "Stop": stop, "SessionEnd": end,
+		}, `PreModelRequest PostModelRequest PreToolUse PermissionRequest PreCompact PostCompact SubagentStart SubagentStop Interrupt`),
+		budget: 9000, // of 2,500 tokens, counted as 4 bytes each
+		answer: func(event string, m moment, text string) any {
+			if m == stop {
+				return block{"block", text}
+			}
+			return hookOutput{specific{event, text}}
+		},
+		// A subagent's rollout file bears its own thread's id, not the session's.
+		subagent: func(transcript, session string) bool {
+			id := rollout().FindStringSubmatch(filepath.Base(transcript))
+			return id != nil && id[1] != session
+		},
+	}
+}
+
+var rollout = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^rollout-.*-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.jsonl$`)
+})

@@ -1,0 +1,259 @@
+package ops
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"decklog/events"
+	"decklog/internal/rows"
+	"decklog/projections"
+)
+
+// Audited is what an audit of the whole ledger found.
+type Audited struct {
+	OK       bool            `json:"ok"`
+	Position events.Position `json:"position"` // of the last event
+	Checked  int             `json:"checked"`  // events
+	Faults   []Fault         `json:"faults"`
+}
+
+// Fault is one thing that is not as it was written.
+type Fault struct {
+	Position events.Position `json:"position"`
+	What     string          `json:"what"`
+}
+
+// FaultsMax bounds how many faults an audit names; one is enough to distrust a ledger.
+const FaultsMax = 100
+
+// Verify checks that positions and revisions have no gaps, that every event's
+// digest is that of its bytes and of the event before it in its stream, that
+// every body opens its commitment or was taken back, and that the views are
+// what the events make of them.
+func (o *Ops) Verify() (Audited, error) {
+	a := auditor{
+		Ops: o, Audited: Audited{Faults: []Fault{}}, memory: rows.New(),
+		heads: map[events.Stream]head{}, bodies: map[events.EventID]owner{},
+	}
+	a.s = projections.On(a.memory)
+	var end events.Position
+	if err := o.Ledger.View(func(r events.Reader) (err error) { end, err = r.End(); return err }); err != nil {
+		return a.Audited, err
+	}
+	// The bulk in pages, each with a snapshot of its own; what came meanwhile,
+	// and the views, in one snapshot.
+	for a.Position < end {
+		err := o.Ledger.View(func(r events.Reader) error { return a.page(r) })
+		if err != nil {
+			return a.Audited, err
+		}
+		o.progress("verify", a.Position, end)
+	}
+	err := o.Ledger.View(func(r events.Reader) error {
+		end, err := r.End()
+		if err != nil {
+			return err
+		}
+		for a.Position < end {
+			if err := a.page(r); err != nil {
+				return err
+			}
+		}
+		a.missingBodies()
+		return a.views(r.Rows())
+	})
+	slices.SortStableFunc(a.Faults, func(x, y Fault) int { return int(x.Position - y.Position) })
+	a.OK = len(a.Faults) == 0
+	return a.Audited, err
+}
+
+type auditor struct {
+	*Ops
+	Audited
+	s      *projections.State
+	memory *rows.Rows
+	heads  map[events.Stream]head
+	bodies map[events.EventID]owner // that are not there, by the event they belong to
+}
+
+type head struct {
+	revision events.Revision
+	digest   events.Digest
+}
+
+type owner struct {
+	position events.Position
+	message  events.MessageID
+}
+
+func (a *auditor) fault(at events.Position, format string, args ...any) {
+	if len(a.Faults) < FaultsMax {
+		a.Faults = append(a.Faults, Fault{Position: at, What: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (a *auditor) page(r events.Reader) error {
+	found, err := r.All(a.Position+1, page)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		end, err := r.End()
+		a.fault(a.Position+1, "events are missing up to position %d", end)
+		a.Position = end
+		return err
+	}
+	for _, e := range found {
+		if e.Position != a.Position+1 {
+			a.fault(a.Position+1, "the next event has position %d", e.Position)
+		}
+		a.Position = e.Position
+		a.Checked++
+		if err := a.event(r, e); err != nil {
+			return err
+		}
+	}
+	return a.s.Err()
+}
+
+func (a *auditor) event(r events.Reader, e events.Recorded) error {
+	before, known := a.heads[e.Stream]
+	if !known {
+		before.revision = events.NoStream
+	}
+	if e.Revision != before.revision+1 {
+		a.fault(e.Position, "revision %d of stream %s follows revision %d", e.Revision, e.Stream, before.revision)
+	}
+	if e.Chain(before.digest) != e.Digest {
+		a.fault(e.Position, "the digest is not that of the event and of the one before it in stream %s", e.Stream)
+	}
+	a.heads[e.Stream] = head{e.Revision, e.Digest}
+	if _, err := events.Decode(e.Type(), e.Version, e.Data); err != nil {
+		a.fault(e.Position, "%v", err)
+	}
+	a.s.Apply(e)
+	switch ev := e.Event.(type) {
+	case events.MessageSent:
+		return a.body(r, e, ev.Message, ev.Body)
+	case events.MessageEdited:
+		return a.body(r, e, ev.Message, ev.Body)
+	case events.MessageDeleted:
+		for _, id := range ev.Bodies {
+			delete(a.bodies, id)
+		}
+	}
+	return nil
+}
+
+func (a *auditor) body(r events.Reader, e events.Recorded, m events.MessageID, ref events.BodyRef) error {
+	body, there, err := r.Body(e.ID)
+	switch {
+	case err != nil:
+		return err
+	case !there:
+		a.bodies[e.ID] = owner{e.Position, m}
+	case !body.Opens(ref):
+		a.fault(e.Position, "the body of message %s is not the one that was committed to", m)
+	}
+	return nil
+}
+
+func (a *auditor) missingBodies() {
+	for _, o := range a.bodies {
+		a.fault(o.position, "the body of message %s is gone, and no event says why", o.message)
+	}
+}
+
+// views compares the stored rows with those that the events make.
+func (a *auditor) views(stored events.Rows) error {
+	if err := a.s.Flush(); err != nil {
+		return err
+	}
+	type row struct {
+		key   string
+		value []byte
+	}
+	all := func(from events.Rows, into func(row) bool) error {
+		return from.Scan("", "", false, func(k string, v []byte) bool { return into(row{k, v}) })
+	}
+	want := map[string][32]byte{}
+	if err := all(a.memory, func(r row) bool { want[r.key] = sha256.Sum256(r.value); return true }); err != nil {
+		return err
+	}
+	err := all(stored, func(r row) bool {
+		sum, known := want[r.key]
+		switch {
+		case !known:
+			a.fault(a.Position, "the views have a row %q that no event explains", r.key)
+		case sum != sha256.Sum256(r.value):
+			a.fault(a.Position, "the views' row %q is not what the events make of it", r.key)
+		}
+		delete(want, r.key)
+		return len(a.Faults) < FaultsMax
+	})
+	if err != nil || len(a.Faults) >= FaultsMax {
+		return err
+	}
+	for k := range want {
+		a.fault(a.Position, "the views lack the row %q", k)
+	}
+	return nil
+}
+
+// Rebuilt is what a rebuild made.
+type Rebuilt struct {
+	Position events.Position `json:"position"`
+	Rows     int             `json:"rows"`
+	Digest   string          `json:"digest"` // SHA-256 of all rows
+}
+
+// Rebuild throws the views away and folds them anew from the events, in one
+// transaction: nobody sees them half made.
+func (o *Ops) Rebuild() (built Rebuilt, err error) {
+	err = o.Ledger.Update(func(tx events.Tx) (err error) {
+		built, err = o.rebuild(tx)
+		return err
+	})
+	if err != nil {
+		return built, fmt.Errorf("rebuild: %w", err)
+	}
+	return built, nil
+}
+
+func (o *Ops) rebuild(tx events.Tx) (built Rebuilt, err error) {
+	if err := tx.ClearRows(); err != nil {
+		return built, err
+	}
+	end, err := tx.End()
+	if err != nil {
+		return built, err
+	}
+	s := projections.On(tx.Rows())
+	for from := events.Position(1); from <= end; {
+		found, err := tx.All(from, page)
+		if err != nil || len(found) == 0 {
+			return built, err
+		}
+		for _, r := range found {
+			s.Apply(r)
+		}
+		from = found[len(found)-1].Position + 1
+		o.progress("rebuild", from-1, end)
+	}
+	if err := s.Flush(); err != nil {
+		return built, err
+	}
+	built.Position = end
+	h := sha256.New()
+	err = tx.Rows().Scan("", "", false, func(k string, v []byte) bool {
+		built.Rows++
+		fmt.Fprintf(h, "%d %s %d ", len(k), k, len(v))
+		_, _ = bytes.NewReader(v).WriteTo(h)
+		return true
+	})
+	built.Digest = hex.EncodeToString(h.Sum(nil))
+	return built, err
+}

@@ -1,0 +1,179 @@
+package ops
+
+import (
+	"decklog/commands"
+	"decklog/events"
+	"decklog/internal/render"
+	"decklog/projections"
+)
+
+// LeaseRequest asks for a participant's oldest messages.
+type LeaseRequest struct {
+	Asker
+	Harness  string
+	Hook     string // the harness's event that the run answers
+	Budget   int    // encoded bytes of the text; 0: BudgetDefault
+	Stopping bool   // the session is about to end its turn
+	// Late says whether the run began so long ago that its harness may have
+	// given it up; it then leases nothing. Nil: never.
+	Late func() bool
+}
+
+// BudgetDefault is how many encoded bytes one lease holds at most, as a rule:
+// under the caps of the harnesses, by whichever count they use.
+const BudgetDefault = 9000
+
+// Offered is a lease: what to print, and what to quote when it is printed.
+type Offered struct {
+	ID          events.LeaseID         `json:"id"` // empty: there is nothing to lease
+	Position    events.Position        `json:"position"`
+	Until       *events.Time           `json:"until"`
+	Busy        *events.Time           `json:"busy_until"` // another lease runs until then
+	Instruction events.InstructionForm `json:"instruction"`
+	Messages    []LeasedMessage        `json:"messages"`
+	Notices     []LeasedNotice         `json:"notices"`
+	Text        string                 `json:"text"`
+}
+
+// LeasedMessage is a message as the lease offers it.
+type LeasedMessage struct {
+	projections.Shown
+	Pending  bool `json:"pending"`
+	IsEdited bool `json:"is_edited"` // seen as a stub before, now final
+}
+
+// LeasedNotice is the telling of a loss.
+type LeasedNotice struct {
+	Message events.MessageID   `json:"message"`
+	Thread  events.ThreadID    `json:"thread"`
+	To      events.Participant `json:"to"`
+	Reason  events.LostReason  `json:"reason"`
+	Attempt int                `json:"attempt"`
+}
+
+// Waits says whether a lease would hold anything for the caller, or anything is
+// due to be recorded around it. It writes nothing, and costs a look.
+func (o *Ops) Waits(q LeaseRequest) (waits bool, err error) {
+	err = o.look(func(v *reading) error {
+		policy, err := v.policy()
+		if err != nil {
+			return err
+		}
+		caller, r := o.identify(v.s, policy, q.As, v.now)
+		if r != nil {
+			waits = true // the refusal is told by the lease
+			return nil
+		}
+		call := o.call("", caller)
+		offer := commands.Taking{Call: call, Who: caller.ID, Stopping: q.Stopping}.Offer(v.s, v.now)
+		waits = !offer.Empty() || len(commands.Due(v.s, call, caller.ID, v.now, policy)) > 0
+		return nil
+	})
+	return waits, err
+}
+
+// Lease offers the caller its oldest messages that fit, and nobody else while
+// the lease runs. An empty id says that there is nothing to offer.
+func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal, err error) {
+	if q.Budget == 0 {
+		q.Budget = BudgetDefault
+	}
+	refused, err = o.update("lease", q.Asker, func(u *unit) (*commands.Refusal, error) {
+		offered = Offered{Messages: []LeasedMessage{}, Notices: []LeasedNotice{}}
+		who := u.call.Caller.ID
+		if err := u.sweep(who); err != nil {
+			return nil, err
+		}
+		if q.Late != nil && q.Late() {
+			return nil, u.end(&offered)
+		}
+		taking := commands.Taking{Call: u.call, Who: who, Stopping: q.Stopping}
+		offer := taking.Offer(u.s, u.now)
+		if offer.Runs != nil {
+			until := offer.Runs.Until
+			offered.Busy = &until
+		}
+		items, err := u.items(offer.Items)
+		if err != nil {
+			return nil, err
+		}
+		instruction := ""
+		if offer.Instruction != "" {
+			instruction = render.Instruction(offer.Instruction)
+		}
+		take := render.Fit(q.Budget, instruction, items)
+		recorded, r, err := u.run(commands.Lease{
+			Taking: taking, Harness: q.Harness, Hook: q.Hook, Take: take, Version: render.InstructionVersion,
+		})
+		if r != nil || err != nil {
+			return r, err
+		}
+		if len(recorded) == 0 {
+			return nil, u.end(&offered)
+		}
+		lease := u.s.Lease(u.call.ID.Lease())
+		offered.ID, offered.Until, offered.Instruction = lease.ID, &lease.Until, lease.Instruction
+		offered.Position = recorded[len(recorded)-1].Position
+		offered.Text = render.Text(q.Budget, instruction, items[:take])
+		for _, it := range lease.Items {
+			m := u.s.Message(it.Message)
+			if it.Kind == events.ItemNotice {
+				offered.Notices = append(offered.Notices, LeasedNotice{
+					Message: it.Message, Thread: it.Thread, To: it.To, Reason: it.Reason, Attempt: it.Attempt,
+				})
+				continue
+			}
+			offered.Messages = append(offered.Messages, LeasedMessage{
+				Shown: u.s.Show(m, m.Delivery(who), u.tx), Pending: it.Pending, IsEdited: it.Edited,
+			})
+		}
+		return nil, nil
+	})
+	return offered, refused, err
+}
+
+func (u *unit) end(offered *Offered) (err error) {
+	offered.Position, err = u.tx.End()
+	return err
+}
+
+// items joins what is offered with its text, in the form in which it is shown.
+func (u *unit) items(offer []commands.OfferItem) (items []render.Item, err error) {
+	for _, it := range offer {
+		m := it.Message
+		if it.Kind == events.ItemNotice {
+			items = append(items, render.Notice{
+				Message: m.ID, Thread: m.Thread, To: it.To, Reason: it.Reason, Sent: m.Sent, Attempt: it.Attempt,
+			})
+			continue
+		}
+		body, there, err := u.tx.Body(m.Event)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, render.Message{
+			ID: m.ID, Thread: m.Thread, From: m.Author.ID, Seat: m.Author.Seat, Harness: m.Author.Harness, Person: m.Author.Person,
+			Repo: m.Author.Repo, Branch: m.Author.Branch, To: m.To.ID, Intent: m.Intent, Turn: m.Turn, Sent: m.Sent,
+			ReplyTo: m.ReplyTo, IsReply: m.IsReply, Attempt: it.Attempt, Pending: it.Pending, Edited: it.Edited,
+			Body: string(body.Text), Redacted: !there, Refs: m.Refs,
+		})
+	}
+	return items, nil
+}
+
+// Confirm says that what a lease offered was printed. A confirm that is sent
+// again, because its answer was lost, gets its first receipt.
+func (o *Ops) Confirm(a Asker, lease events.LeaseID) (receipt Receipt, refused *commands.Refusal, err error) {
+	if a.Command == "" {
+		a.Command = events.FollowUp(string(lease), "confirm")
+	}
+	refused, err = o.update("confirm", a, func(u *unit) (*commands.Refusal, error) {
+		recorded, r, err := u.run(commands.Confirm{Call: u.call, Lease: lease})
+		if r != nil || err != nil {
+			return r, err
+		}
+		receipt, err = u.receipt(string(lease), recorded)
+		return nil, err
+	})
+	return receipt, refused, err
+}

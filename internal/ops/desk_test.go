@@ -1,0 +1,165 @@
+package ops_test
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"decklog/commands"
+	"decklog/events"
+	"decklog/internal/memory"
+	"decklog/internal/ops"
+	"decklog/projections"
+)
+
+// desk is a set of operations on a ledger in memory, with a clock, processes
+// and observations that the test sets.
+type desk struct {
+	*ops.Ops
+	t      testing.TB
+	now    events.Time
+	dead   map[int]bool
+	busy   map[events.SessionID]events.Time
+	policy events.Policy
+	n      uint64
+}
+
+const (
+	alice = "aaaaaaaa-0000-4000-8000-000000000001"
+	bob   = "bbbbbbbb-0000-4000-8000-000000000002"
+	carol = "cccccccc-0000-4000-8000-000000000003"
+)
+
+func newDesk(t testing.TB) *desk {
+	d := &desk{
+		t: t, now: events.At(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)), dead: map[int]bool{}, busy: map[events.SessionID]events.Time{},
+		policy: events.DefaultPolicy(),
+	}
+	d.Ops = &ops.Ops{
+		Ledger: memory.New(projections.Project),
+		World: ops.World{
+			Now: func() events.Time { return d.now },
+			Random: func(b []byte) {
+				d.n++
+				binary.BigEndian.PutUint64(b[len(b)-8:], d.n)
+			},
+			Alive: func(p events.Process) bool { return !d.dead[p.PID] },
+			Seen: func(id events.SessionID) (bool, events.Time, bool) {
+				at, known := d.busy[id]
+				return known, at, known
+			},
+			Device: "deck", OSUser: "ana", Environ: func(string) string { return "" }, Ancestors: func() []events.Process { return nil },
+			PolicyFile: func() (events.Policy, error) { return d.policy, nil },
+		},
+	}
+	return d
+}
+
+func (d *desk) after(span time.Duration) { d.now = d.now.Add(span) }
+
+func (d *desk) join(id string, change ...func(*ops.JoinRequest)) {
+	d.t.Helper()
+	q := ops.JoinRequest{Session: id, Harness: "claude-code", Cwd: "/w/" + id[:4], Repo: "/w", Branch: "main"}
+	for _, c := range change {
+		c(&q)
+	}
+	if _, r, err := d.Join(q); r != nil || err != nil {
+		d.t.Fatalf("join %s: %v %v", id, r, err)
+	}
+}
+
+func (d *desk) send(from string, q ops.SendRequest) commands.SendReceipt {
+	d.t.Helper()
+	q.As = from
+	receipt, r, err := d.Send(q)
+	if r != nil || err != nil {
+		d.t.Fatalf("send from %s: %+v %v", from, r, err)
+	}
+	return receipt
+}
+
+func (d *desk) refused(from string, code commands.Code, q ops.SendRequest) *commands.Refusal {
+	d.t.Helper()
+	q.As = from
+	receipt, r, err := d.Send(q)
+	if err != nil || r == nil || r.Code != code {
+		d.t.Fatalf("send from %s: receipt %+v, refusal %+v, error %v; want %s", from, receipt, r, err, code)
+	}
+	return r
+}
+
+func (d *desk) lease(who string) ops.Offered {
+	d.t.Helper()
+	o, r, err := d.Lease(ops.LeaseRequest{Asker: ops.Asker{As: who}})
+	if r != nil || err != nil {
+		d.t.Fatalf("lease for %s: %+v %v", who, r, err)
+	}
+	return o
+}
+
+func (d *desk) confirm(o ops.Offered) {
+	d.t.Helper()
+	if _, r, err := d.Confirm(ops.Asker{}, o.ID); r != nil || err != nil {
+		d.t.Fatalf("confirm %s: %+v %v", o.ID, r, err)
+	}
+}
+
+// take leases and confirms what waits, the instruction included.
+func (d *desk) take(who string) ops.Offered {
+	d.t.Helper()
+	o := d.lease(who)
+	if o.ID != "" {
+		d.confirm(o)
+	}
+	return o
+}
+
+func (d *desk) verified() {
+	d.t.Helper()
+	a, err := d.Verify()
+	if err != nil || !a.OK {
+		d.t.Fatalf("verify: %+v %v", a, err)
+	}
+}
+
+func request(to, body string) ops.SendRequest {
+	return ops.SendRequest{To: to, Intent: "request", Body: []byte(body)}
+}
+
+func TestARequestIsAnsweredAndItsThreadCloses(t *testing.T) {
+	d := newDesk(t)
+	d.join(alice)
+	d.join(bob)
+	d.take(alice)
+	d.take(bob)
+	asked := d.send(alice, request(bob[:8], "Which commit fixed the lease test?"))
+	if asked.State != events.StateQueued || asked.Arrives != events.ArrivesNextPrompt || asked.Next == "" {
+		t.Fatalf("receipt %+v", asked)
+	}
+	d.after(time.Second)
+	o := d.take(bob)
+	if len(o.Messages) != 1 || o.Messages[0].ID != asked.ID || o.Messages[0].IsReply {
+		t.Fatalf("bob was offered %+v", o)
+	}
+	answered := d.send(bob, ops.SendRequest{ReplyTo: string(asked.ID), Body: []byte("4f2a9c1")})
+	if answered.Thread != asked.Thread || answered.To.ID != alice {
+		t.Fatalf("the answer's receipt %+v", answered)
+	}
+	o = d.take(alice)
+	if len(o.Messages) != 1 || !o.Messages[0].IsReply || o.Messages[0].ReplyTo != asked.ID {
+		t.Fatalf("alice was offered %+v", o.Messages)
+	}
+	done := d.send(alice, ops.SendRequest{ReplyTo: string(answered.ID), Intent: "done", Body: []byte("Thank you.")})
+	if !done.Closes {
+		t.Fatalf("done did not close: %+v", done)
+	}
+	r := d.refused(bob, commands.ReplyToDone, ops.SendRequest{ReplyTo: string(answered.ID), Body: []byte("One more thing")})
+	if r.MessageID != done.ID {
+		t.Errorf("the refusal names %s, not the closing message %s", r.MessageID, done.ID)
+	}
+	view, _, err := d.Thread(ops.ThreadRequest{ID: string(asked.ID)})
+	if err != nil || view.State != "done" || len(view.Messages) != 3 || len(view.Refusals) != 1 || len(view.Owed) != 0 {
+		t.Errorf("thread %+v %v", view, err)
+	}
+	d.verified()
+}

@@ -1,0 +1,317 @@
+// Package ops is the one set of operations behind every door of decklog: the
+// command line, the hooks, and later MCP and HTTP call the same ones. An
+// operation reads the folded state, lets a decider decide, appends what it
+// decided, and joins views with bodies. It holds no rule of its own, and knows
+// neither flags nor harnesses nor which ledger it works on.
+package ops
+
+import (
+	"context"
+	"fmt"
+
+	"decklog/commands"
+	"decklog/events"
+	"decklog/projections"
+)
+
+// Ledger is what the operations need: a ledger whose commits can be waited for.
+type Ledger interface {
+	events.Ledger
+	// Wait returns nil as soon as the ledger has an event after this position.
+	Wait(ctx context.Context, after events.Position) error
+}
+
+// World is what the operations observe and are told of their surroundings.
+type World struct {
+	Now    func() events.Time
+	Random func([]byte) // fills it
+	Alive  func(events.Process) bool
+	Seen   func(events.SessionID) (busy bool, at events.Time, known bool) // as hooks noted it
+	Device string                                                         // the machine's host name
+	OSUser string
+	// Environ gives a variable of the calling process; Ancestors the processes
+	// that it descends from, the nearest first.
+	Environ   func(string) string
+	Ancestors func() []events.Process
+	// PolicyFile is the policy that an empty ledger adopts.
+	PolicyFile func() (events.Policy, error)
+	// Progress is told how far long work has come. It may be nil.
+	Progress func(what string, done, end events.Position)
+}
+
+// Ops are the operations on one ledger.
+type Ops struct {
+	Ledger Ledger
+	World  World
+}
+
+// Asker is who asks, as far as the caller of an operation says it.
+type Asker struct {
+	As      string           // a session's id or prefix, @name; empty: found out
+	Command events.CommandID // empty: a new one
+}
+
+// NewCommand makes a command's id.
+func (o *Ops) NewCommand() events.CommandID {
+	var random [10]byte
+	o.World.Random(random[:])
+	return events.CommandAt(o.World.Now(), random)
+}
+
+func (o *Ops) salt() (s events.Salt) {
+	o.World.Random(s[:])
+	return s
+}
+
+func (o *Ops) progress(what string, done, end events.Position) {
+	if o.World.Progress != nil {
+		o.World.Progress(what, done, end)
+	}
+}
+
+// call makes the envelope of a command. What it observes of a session it
+// observes once, so that one decision sees one world.
+func (o *Ops) call(id events.CommandID, caller commands.Caller) commands.Call {
+	seen := map[events.SessionID]commands.Observation{}
+	return commands.Call{
+		ID: id, Caller: caller, Device: o.World.Device, OSUser: o.World.OSUser, Salt: o.salt(),
+		Look: func(s *projections.Session) commands.Observation {
+			if known, ok := seen[s.ID]; ok {
+				return known
+			}
+			var ob commands.Observation
+			if s.Process != nil && s.Device == o.World.Device {
+				ob.Gone = !o.World.Alive(*s.Process)
+			}
+			if busy, at, known := o.World.Seen(s.ID); known {
+				ob.Busy, ob.Seen = busy, &at
+			}
+			seen[s.ID] = ob
+			return ob
+		},
+	}
+}
+
+// unit is one command at work in a write transaction.
+type unit struct {
+	*Ops
+	tx     events.Tx
+	s      *projections.State
+	now    events.Time
+	policy *projections.Adopted
+	call   commands.Call
+}
+
+// Receipt is what every command that changes something answers, but sending,
+// which answers more.
+type Receipt struct {
+	ID       string          `json:"id"`
+	Position events.Position `json:"position"`
+}
+
+// update runs one command: it makes sure that a policy is in force, finds out
+// who asks, and calls work. A refusal that work answers with is recorded.
+func (o *Ops) update(name string, a Asker, work func(*unit) (*commands.Refusal, error)) (*commands.Refusal, error) {
+	var refused *commands.Refusal
+	id := a.Command
+	if id == "" {
+		id = o.NewCommand()
+	}
+	err := o.Ledger.Update(func(tx events.Tx) error {
+		u := &unit{Ops: o, tx: tx, now: o.World.Now()}
+		if err := u.begin(); err != nil {
+			return err
+		}
+		caller, r := o.identify(u.s, u.policy.Policy, a.As, u.now)
+		u.call = o.call(id, caller)
+		var err error
+		if r == nil {
+			r, err = work(u)
+		}
+		if err == nil {
+			err = u.s.Err()
+		}
+		if err != nil {
+			return err
+		}
+		refused = r
+		return u.settle(name, r)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return refused, nil
+}
+
+// begin reads the state, folds it anew where another version of the folds made
+// it, and adopts a policy where there is none.
+func (u *unit) begin() error {
+	if err := u.refold(); err != nil {
+		return err
+	}
+	u.refresh()
+	if u.policy = u.s.Policy(); u.policy != nil || u.s.Err() != nil {
+		return u.s.Err()
+	}
+	policy, err := u.World.PolicyFile()
+	if err != nil {
+		return err
+	}
+	id := events.FollowUp("empty ledger", "policy.adopted")
+	u.policy = &projections.Adopted{}
+	_, err = u.append([]events.Proposed{{
+		Stream: events.PolicyStream, ID: id.Event(0), Actor: projections.Device(u.World.Device),
+		Cause: events.Cause{Command: id}, Event: events.PolicyAdopted{Policy: policy},
+	}})
+	if err == nil {
+		u.policy = u.s.Policy()
+	}
+	return err
+}
+
+func (u *unit) refold() error {
+	checkpoint, err := projections.ReadCheckpoint(u.tx.Rows())
+	if err != nil || checkpoint.Position == 0 || checkpoint.Fold == projections.FoldVersion {
+		return err
+	}
+	if checkpoint.Fold > projections.FoldVersion {
+		return fmt.Errorf("read the views: %w", events.ErrNewer)
+	}
+	_, err = u.rebuild(u.tx)
+	return err
+}
+
+func (u *unit) refresh() { u.s = projections.On(u.tx.Rows()) }
+
+// append records what was decided, stream by stream in its order, each at the
+// revision that this transaction sees.
+func (u *unit) append(proposed []events.Proposed) (recorded []events.Recorded, err error) {
+	for len(proposed) > 0 {
+		n := 1
+		for n < len(proposed) && proposed[n].Stream == proposed[0].Stream {
+			n++
+		}
+		head, err := u.tx.Head(proposed[0].Stream)
+		if err != nil {
+			return nil, err
+		}
+		done, err := u.tx.Append(events.Batch{
+			Stream: proposed[0].Stream, Expected: head, Time: u.now, Policy: u.policy.Position, Events: proposed[:n],
+		})
+		if err != nil {
+			return nil, err
+		}
+		recorded = append(recorded, done...)
+		proposed = proposed[n:]
+	}
+	u.refresh()
+	return recorded, u.s.Err()
+}
+
+// sweep records what has fallen due around a participant.
+func (u *unit) sweep(who events.Participant) error {
+	if who == "" {
+		return nil
+	}
+	due := commands.Due(u.s, u.call, who, u.now, u.policy.Policy)
+	if len(due) == 0 {
+		return u.s.Err()
+	}
+	_, err := u.append(due)
+	return err
+}
+
+// again gives what a command recorded when it was admitted before; nothing when
+// it was not.
+func (u *unit) again() (recorded []events.Recorded, err error) {
+	for n := 0; ; n++ {
+		r, found, err := u.tx.Event(u.call.ID.Event(n))
+		if err != nil || !found {
+			return recorded, err
+		}
+		recorded = append(recorded, r)
+	}
+}
+
+// settle records a refusal. One that comes after many within a minute is only
+// counted, and the count becomes an event when the minute is over.
+func (u *unit) settle(name string, r *commands.Refusal) error {
+	stream, by := commands.RefusedIn(u.s, u.call, u.policy.Policy)
+	head, err := u.tx.Head(stream)
+	if err != nil {
+		return err
+	}
+	count, since, err := u.tx.Tally(string(by), 0, u.now)
+	if err != nil {
+		return err
+	}
+	if counted := commands.Counted(u.call, stream, by, count, since, u.now, head+1); counted != nil {
+		if _, err := u.append([]events.Proposed{*counted}); err != nil {
+			return err
+		}
+		if err := u.tx.EndTally(string(by)); err != nil {
+			return err
+		}
+		head++
+	}
+	if r == nil {
+		return nil
+	}
+	if commands.Flood(u.s, by, u.now) {
+		_, _, err := u.tx.Tally(string(by), 1, u.now)
+		return err
+	}
+	_, err = u.append([]events.Proposed{r.Refused(name, u.call, stream, by, head+1)})
+	return err
+}
+
+// look runs one reading.
+func (o *Ops) look(read func(v *reading) error) error {
+	stale := false
+	err := o.Ledger.View(func(r events.Reader) error {
+		checkpoint, err := projections.ReadCheckpoint(r.Rows())
+		if err != nil {
+			return err
+		}
+		if checkpoint.Position > 0 && checkpoint.Fold != projections.FoldVersion {
+			if checkpoint.Fold > projections.FoldVersion {
+				return fmt.Errorf("read the views: %w", events.ErrNewer)
+			}
+			stale = true
+			return nil
+		}
+		v := &reading{Ops: o, r: r, s: projections.On(r.Rows()), now: o.World.Now()}
+		if err := read(v); err != nil {
+			return err
+		}
+		return v.s.Err()
+	})
+	if err != nil || !stale {
+		return err
+	}
+	if _, err := o.Rebuild(); err != nil {
+		return err
+	}
+	return o.look(read)
+}
+
+// reading is one look at the ledger.
+type reading struct {
+	*Ops
+	r   events.Reader
+	s   *projections.State
+	now events.Time
+}
+
+// policy is the policy in force; the file's on an empty ledger.
+func (v *reading) policy() (events.Policy, error) {
+	if adopted := v.s.Policy(); adopted != nil {
+		return adopted.Policy, nil
+	}
+	return v.World.PolicyFile()
+}
+
+// refusal carries a refusal through code that returns errors.
+type refusal struct{ *commands.Refusal }
+
+func (r refusal) Error() string { return string(r.Code) + ": " + r.Message }

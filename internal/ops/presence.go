@@ -1,0 +1,146 @@
+package ops
+
+import (
+	"decklog/commands"
+	"decklog/events"
+	"decklog/projections"
+)
+
+// JoinRequest registers a session.
+type JoinRequest struct {
+	Asker
+	Session, Harness, Cwd, Repo, Branch, Title, Seat string
+	Source                                           events.Source
+	Process                                          *events.Process
+	Transcript                                       string
+}
+
+// JoinReceipt says who joined, and on which seat.
+type JoinReceipt struct {
+	Receipt
+	Session string `json:"session"`
+	Seat    string `json:"seat"`
+	Person  string `json:"person"`
+}
+
+// Join registers a session, and may give it a seat. It needs no caller.
+func (o *Ops) Join(q JoinRequest) (receipt JoinReceipt, refused *commands.Refusal, err error) {
+	q.As = ""
+	refused, err = o.update("join", q.Asker, func(u *unit) (*commands.Refusal, error) {
+		u.call.Caller = session(events.SessionID(q.Session))
+		if commands.CheckSessionID(q.Session) == "" {
+			if err := u.sweep(u.call.Caller.ID); err != nil {
+				return nil, err
+			}
+		}
+		recorded, r, err := u.run(commands.Join{
+			Call: u.call, Session: q.Session, Harness: q.Harness, Source: q.Source, Cwd: q.Cwd, Repo: q.Repo, Branch: q.Branch,
+			Title: q.Title, Seat: q.Seat, Process: q.Process, Transcript: q.Transcript,
+		})
+		if r != nil || err != nil {
+			return r, err
+		}
+		row := u.s.Session(events.SessionID(q.Session))
+		if row != nil {
+			receipt.Seat, receipt.Person = row.Seat, row.Person
+		}
+		receipt.Session = q.Session
+		receipt.Receipt, err = u.receipt(q.Session, recorded)
+		return nil, err
+	})
+	return receipt, refused, err
+}
+
+// LeaveRequest ends a session.
+type LeaveRequest struct {
+	Asker
+	Session   string // empty: the caller
+	Reason    events.EndReason
+	FreesSeat bool
+}
+
+// Leave ends a session.
+func (o *Ops) Leave(q LeaveRequest) (receipt Receipt, refused *commands.Refusal, err error) {
+	refused, err = o.update("leave", q.Asker, func(u *unit) (*commands.Refusal, error) {
+		id := q.Session
+		if id == "" {
+			if u.call.Caller.Kind != events.KindSession {
+				return commands.Refuse(commands.NoCaller, "only a session leaves, and nobody can tell which one is meant"), nil
+			}
+			id = string(u.call.Caller.ID)
+		}
+		recorded, r, err := u.run(commands.Leave{Call: u.call, Session: id, Reason: q.Reason, FreesSeat: q.FreesSeat})
+		if r != nil || err != nil {
+			return r, err
+		}
+		receipt, err = u.receipt(id, recorded)
+		return nil, err
+	})
+	return receipt, refused, err
+}
+
+// PeersRequest asks who takes part.
+type PeersRequest struct {
+	Session string // a prefix of an id; with it the ended ones are listed too
+	Repo    string
+	Harness string
+	At      string
+}
+
+// PeersMax bounds the presence view.
+const PeersMax = 500
+
+// Peers gives the presence view. A replay shows what the events say; whether a
+// process runs, and who is busy, is observed only of the present.
+func (o *Ops) Peers(q PeersRequest) (view projections.PeersView, refused *commands.Refusal, err error) {
+	refused, err = o.replay(q.At, func(v *reading, live bool) error {
+		view = projections.PeersView{Peers: []projections.Peer{}, At: v.s.Position()}
+		look := o.call("", commands.Caller{}).Look
+		rows := v.s.LiveSessions()
+		if q.Session != "" {
+			rows = v.s.SessionsWith(q.Session, PeersMax)
+		}
+		for _, row := range rows {
+			if q.Repo != "" && row.Repo != q.Repo || q.Harness != "" && row.Harness != q.Harness || len(view.Peers) == PeersMax {
+				continue
+			}
+			peer := v.s.Peer(row)
+			var ob commands.Observation
+			if live {
+				ob = look(row)
+			}
+			pr := commands.PresenceOf(row, ob, v.now)
+			peer.Live, peer.Busy, peer.Evidence, peer.EvidenceAgeMS = pr.Live, pr.Busy, pr.Says, pr.Age
+			view.Peers = append(view.Peers, peer)
+		}
+		return nil
+	})
+	return view, refused, err
+}
+
+// Standing is where a session stands for a hook run.
+type Standing int
+
+// The standings.
+const (
+	Here    Standing = iota // it is registered, and lives
+	Missing                 // it has to join first: it never did, or ended before the run began
+	Ended                   // it ended since the run began
+)
+
+// Standing says how a session stands for a hook that began at a moment.
+func (o *Ops) Standing(id events.SessionID, began events.Time) (standing Standing, err error) {
+	err = o.look(func(v *reading) error {
+		row := v.s.Session(id)
+		switch {
+		case row == nil, row.Left != nil && *row.Left < began:
+			standing = Missing
+		case row.Left != nil:
+			standing = Ended
+		case !commands.PresenceOf(row, o.call("", commands.Caller{}).Look(row), v.now).Live:
+			standing = Missing
+		}
+		return nil
+	})
+	return standing, err
+}

@@ -1,0 +1,374 @@
+package ops
+
+import (
+	"strconv"
+	"strings"
+
+	"decklog/commands"
+	"decklog/events"
+	"decklog/internal/rows"
+	"decklog/projections"
+)
+
+// page is how many events a long reading takes at a time, so that no snapshot
+// is held for long.
+const page = 1000
+
+// moment turns --at into a position: a number, or a time.
+func (v *reading) moment(at string) (events.Position, error) {
+	end, err := v.r.End()
+	if err != nil || at == "" {
+		return end, err
+	}
+	if n, err := strconv.ParseInt(at, 10, 64); err == nil {
+		if n < 0 || events.Position(n) > end {
+			return 0, refusal{commands.Refuse(commands.BadRequest, "the ledger has no position %d: its last is %d", n, end).
+				Better("name a position up to the last, or a time", "decklog events --from "+strconv.FormatInt(int64(max(1, end-10)), 10))}
+		}
+		return events.Position(n), nil
+	}
+	t, err := events.ParseTime(strings.TrimSpace(at))
+	if err != nil {
+		return 0, refusal{commands.Refuse(commands.BadRequest, "%q is neither a position nor a time", at).
+			Better("name a position as a number, or a time as RFC 3339", "decklog thread THREAD --at 2026-11-30T09:00:00Z")}
+	}
+	return v.r.AsOf(t)
+}
+
+// replay runs a reading on the views as they are or, with at, on the views as
+// they were, folded from the ledger up to there.
+func (o *Ops) replay(at string, read func(v *reading, live bool) error) (*commands.Refusal, error) {
+	if at == "" {
+		return caught(o.look(func(v *reading) error { return read(v, true) }))
+	}
+	var to events.Position
+	if r, err := caught(o.look(func(v *reading) (err error) { to, err = v.moment(at); return err })); r != nil || err != nil {
+		return r, err
+	}
+	memory := rows.New()
+	s := projections.On(memory)
+	var last events.Time
+	err := o.pages(1, to, func(found []events.Recorded) error {
+		for _, r := range found {
+			s.Apply(r)
+			last = r.Time
+		}
+		o.progress("replay", found[len(found)-1].Position, to)
+		return s.Err()
+	})
+	if err == nil {
+		err = s.Flush()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return caught(o.look(func(v *reading) error {
+		v.s, v.now = projections.On(memory), last
+		if err := read(v, false); err != nil {
+			return err
+		}
+		return v.s.Err()
+	}))
+}
+
+// pages reads the ledger from one position to another, both included.
+func (o *Ops) pages(from, to events.Position, visit func([]events.Recorded) error) error {
+	for from <= to {
+		var found []events.Recorded
+		err := o.Ledger.View(func(r events.Reader) (err error) {
+			found, err = r.All(from, page)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for len(found) > 0 && found[len(found)-1].Position > to {
+			found = found[:len(found)-1]
+		}
+		if len(found) == 0 {
+			return nil
+		}
+		if err := visit(found); err != nil {
+			return err
+		}
+		from = found[len(found)-1].Position + 1
+	}
+	return nil
+}
+
+// caught takes a refusal out of an error.
+func caught(err error) (*commands.Refusal, error) {
+	if r, is := err.(refusal); is {
+		return r.Refusal, nil
+	}
+	return nil, err
+}
+
+// InboxRequest asks for a page of an inbox.
+type InboxRequest struct {
+	As     string
+	Sent   bool
+	State  string
+	Cursor string
+	Limit  int // 0: InboxDefault
+	At     string
+}
+
+// The bounds of a page.
+const (
+	InboxDefault = 20
+	InboxMax     = 200
+)
+
+// states are what an inbox can be asked for.
+var states = []events.DeliveryState{
+	events.StateQueued, events.StateHeld, events.StateLeased, events.StateDelivered,
+	events.StateRead, events.StateExpired, events.StateUndelivered, events.StateDeleted,
+}
+
+// Inbox gives a page of what went to somebody, or of what it sent. It changes nothing.
+func (o *Ops) Inbox(q InboxRequest) (view projections.InboxView, refused *commands.Refusal, err error) {
+	refused, err = o.replay(q.At, func(v *reading, live bool) error {
+		query := projections.InboxQuery{Sent: q.Sent, State: events.DeliveryState(q.State), Limit: q.Limit}
+		known := q.State == ""
+		for _, state := range states {
+			known = known || state == query.State
+		}
+		if !known {
+			return refusal{commands.Refuse(commands.BadRequest, "%q is no state of a message", q.State).
+				Better("ask for queued, held, leased, delivered, read, expired, undelivered or deleted", "decklog inbox --state queued")}
+		}
+		if query.Limit == 0 {
+			query.Limit = InboxDefault
+		}
+		if query.Limit < 0 || query.Limit > InboxMax {
+			return refusal{commands.Refuse(commands.BadRequest, "the limit %d is not from 1 to %d", q.Limit, InboxMax).
+				Better("ask for fewer, and for the rest with --cursor", "decklog inbox --limit 50")}
+		}
+		who, r, err := v.who(q.As)
+		if err != nil {
+			return err
+		}
+		if r != nil {
+			return refusal{r}
+		}
+		query.Who = who
+		if q.Cursor != "" {
+			before, ok := query.Resume(q.Cursor)
+			if !ok {
+				return refusal{commands.Refuse(commands.BadRequest, "the cursor %q is damaged, or of another query", q.Cursor).
+					Better("take next_cursor of the page before, and ask the same question; or begin without a cursor", "decklog inbox")}
+			}
+			query.Before = before
+		}
+		view = v.s.Inbox(query, v.r)
+		return nil
+	})
+	return view, refused, err
+}
+
+// who is the participant that a reading is about: the one named, else the caller.
+func (v *reading) who(as string) (events.Participant, *commands.Refusal, error) {
+	policy, err := v.policy()
+	if err != nil {
+		return "", nil, err
+	}
+	if as != "" {
+		caller, r := v.named(v.s, policy, as, v.now)
+		if r == nil && caller.Kind == events.KindSession && strings.HasPrefix(as, "@") {
+			caller.ID = events.Participant(as) // the seat's own post
+		}
+		return caller.ID, r, nil
+	}
+	caller, r := v.identify(v.s, policy, "", v.now)
+	if r == nil && !caller.Known() {
+		r = commands.Refuse(commands.NoCaller, "nobody can tell whose view is meant")
+	}
+	return caller.ID, r, nil
+}
+
+// ThreadRequest asks for a thread.
+type ThreadRequest struct {
+	ID string // of a thread or a message, or a prefix that one of them has
+	At string
+}
+
+// Thread gives a thread with everything that happened in it. It changes
+// nothing. With At it is folded from the thread's own events and from those of
+// other streams that name it, up to there.
+func (o *Ops) Thread(q ThreadRequest) (view projections.ThreadView, refused *commands.Refusal, err error) {
+	refused, err = caught(o.look(func(v *reading) error {
+		id, r := findThread(v.s, q.ID)
+		if r != nil {
+			return refusal{r}
+		}
+		at, err := v.moment(q.At)
+		if err != nil {
+			return err
+		}
+		s, now, seen := v.s, v.now, &v.now
+		if q.At != "" {
+			if s, seen, err = v.threadAt(id, at); err != nil {
+				return err
+			}
+			if seen != nil {
+				now = *seen
+			}
+		}
+		var found bool
+		view, found = s.ThreadView(id, v.r, now, at)
+		if !found {
+			return refusal{commands.Refuse(commands.NotFound, "thread %s had not begun at position %d", id, at).
+				Better("replay it to a later moment", "decklog thread "+string(id))}
+		}
+		view.Time = seen
+		return s.Err()
+	}))
+	return view, refused, err
+}
+
+// threadAt folds a thread up to a position.
+func (v *reading) threadAt(id events.ThreadID, at events.Position) (*projections.State, *events.Time, error) {
+	memory := rows.New()
+	s := projections.On(memory)
+	var seen *events.Time
+	for _, e := range v.s.Named(id, 0, 0) {
+		if e.Position > at {
+			break
+		}
+		found, err := v.r.All(e.Position, 1)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(found) == 1 {
+			s.Apply(found[0])
+			seen = &found[0].Time
+		}
+	}
+	if err := s.Flush(); err != nil {
+		return nil, nil, err
+	}
+	return projections.On(memory), seen, nil
+}
+
+func findThread(s *projections.State, id string) (events.ThreadID, *commands.Refusal) {
+	id = strings.TrimSpace(id)
+	if s.Thread(events.ThreadID(id)) != nil {
+		return events.ThreadID(id), nil
+	}
+	if m := s.Message(events.MessageID(id)); m != nil {
+		return m.Thread, nil
+	}
+	if len(id) < commands.PrefixMin {
+		return "", commands.Refuse(commands.BadRequest, "%q is too short for the id of a thread or message: at least %d characters", id, commands.PrefixMin).
+			Better("use the id as the inbox or the receipt shows it", "decklog inbox")
+	}
+	threads, messages := s.Find(id, 2)
+	switch {
+	case len(threads)+len(messages) > 1:
+		return "", commands.Refuse(commands.BadRequest, "%q begins the ids of several threads or messages", id).
+			Better("use more characters of the id", "decklog inbox")
+	case len(threads) == 1:
+		return threads[0], nil
+	case len(messages) == 1:
+		return s.Message(messages[0]).Thread, nil
+	}
+	return "", commands.Refuse(commands.NotFound, "no thread's and no message's id is or begins with %q", id)
+}
+
+// OwedRequest asks what is owed.
+type OwedRequest struct {
+	By, To string // participants; empty: all
+	At     string
+}
+
+// OwedMax bounds the owed view.
+const OwedMax = 1000
+
+// Owed gives the open items, oldest first. It changes nothing.
+func (o *Ops) Owed(q OwedRequest) (view projections.OwedView, refused *commands.Refusal, err error) {
+	refused, err = o.replay(q.At, func(v *reading, live bool) error {
+		sides := make([][]events.Participant, 2)
+		for i, name := range []string{q.By, q.To} {
+			if name == "" {
+				continue
+			}
+			who, r, err := v.who(name)
+			if err != nil {
+				return err
+			}
+			if r != nil {
+				return refusal{r}
+			}
+			sides[i] = v.s.Mailboxes(who)
+		}
+		view = v.s.Owing(sides[0], sides[1], OwedMax)
+		return nil
+	})
+	return view, refused, err
+}
+
+// EventsRequest asks for events.
+type EventsRequest struct {
+	From   events.Position // 0: the first
+	Thread string          // only those that name it
+	Type   string          // only those of this type
+}
+
+// Events visits the recorded events in order, and gives the position after
+// which more may come. It changes nothing.
+func (o *Ops) Events(q EventsRequest, visit func(events.Recorded) error) (last events.Position, refused *commands.Refusal, err error) {
+	last = max(0, q.From-1)
+	if q.Thread == "" {
+		var end events.Position
+		if err := o.look(func(v *reading) (err error) { end, err = v.r.End(); return err }); err != nil {
+			return last, nil, err
+		}
+		err = o.pages(last+1, end, func(found []events.Recorded) error {
+			for _, r := range found {
+				last = r.Position
+				if q.Type == "" || string(r.Type()) == q.Type {
+					if err := visit(r); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		return last, nil, err
+	}
+	for {
+		var found []events.Recorded
+		more := false
+		refused, err = caught(o.look(func(v *reading) error {
+			id, r := findThread(v.s, q.Thread)
+			if r != nil {
+				return refusal{r}
+			}
+			named := v.s.Named(id, last+1, page)
+			more = len(named) == page
+			for _, e := range named {
+				events, err := v.r.All(e.Position, 1)
+				if err != nil {
+					return err
+				}
+				found = append(found, events...)
+			}
+			return nil
+		}))
+		if refused != nil || err != nil {
+			return last, refused, err
+		}
+		for _, r := range found {
+			last = r.Position
+			if q.Type == "" || string(r.Type()) == q.Type {
+				if err := visit(r); err != nil {
+					return last, nil, err
+				}
+			}
+		}
+		if !more {
+			return last, nil, nil
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package ops
+
+import (
+	"fmt"
+
+	"decklog/commands"
+	"decklog/events"
+	"decklog/projections"
+)
+
+// SendRequest is a message to be sent, as its sender wrote it.
+type SendRequest struct {
+	Asker
+	To, ReplyTo, Intent, Turn, Key string
+	Body                           []byte
+	Refs                           []string
+}
+
+// Send sends a message. The same command id, or the same key of the same
+// sender, gets the first receipt again.
+func (o *Ops) Send(q SendRequest) (receipt commands.SendReceipt, refused *commands.Refusal, err error) {
+	refused, err = o.update("send", q.Asker, func(u *unit) (*commands.Refusal, error) {
+		if q.Key != "" && u.call.Caller.Known() {
+			u.call.ID = events.KeyedCommand(u.call.Caller.ID, q.Key)
+		}
+		if err := u.sweep(u.call.Caller.ID); err != nil {
+			return nil, err
+		}
+		recorded, err := u.again()
+		if err != nil {
+			return nil, err
+		}
+		var alikeErr error
+		command := commands.Send{
+			Call: u.call, To: q.To, ReplyTo: q.ReplyTo, Intent: q.Intent, Turn: q.Turn, Body: q.Body, Refs: q.Refs, Key: q.Key,
+			Alike: func(f events.Fingerprint) (events.MessageID, bool) {
+				var id events.MessageID
+				id, alikeErr = u.alike(f)
+				return id, id != ""
+			},
+		}
+		if len(recorded) > 0 {
+			first, is := recorded[0].Event.(events.MessageSent)
+			if !is {
+				return commands.Refuse(commands.KeyReused, "this command's id was used before, for another command"), nil
+			}
+			command.Earlier = &first
+			body, there, err := u.tx.Body(recorded[0].ID)
+			if err != nil {
+				return nil, err
+			}
+			if there {
+				command.EarlierBody = &body
+			}
+		}
+		proposed, r := command.Decide(u.s, u.now, u.policy.Policy)
+		if alikeErr != nil || r != nil {
+			return r, alikeErr
+		}
+		if len(recorded) == 0 {
+			if recorded, err = u.append(proposed); err != nil {
+				return nil, err
+			}
+		}
+		closes := len(recorded) > 1 && recorded[1].Type() == events.TypeThreadDone
+		receipt = commands.ReceiptOf(recorded[0].Event.(events.MessageSent), recorded[0], closes)
+		return nil, nil
+	})
+	return receipt, refused, err
+}
+
+// alike finds the latest message whose body has a fingerprint; empty when there is none.
+func (u *unit) alike(f events.Fingerprint) (events.MessageID, error) {
+	event, found, err := u.tx.Alike(f)
+	if err != nil || !found {
+		return "", err
+	}
+	r, found, err := u.tx.Event(event)
+	if err != nil || !found {
+		return "", err
+	}
+	if sent, is := r.Event.(events.MessageSent); is {
+		return sent.Message, nil
+	}
+	return "", nil
+}
+
+// decider is what edit, delete, join, leave and the rest have in common.
+type decider interface {
+	Decide(*projections.State, events.Time, events.Policy) ([]events.Proposed, *commands.Refusal)
+}
+
+// run records what a decider decides, unless its command was admitted before,
+// and gives the last position of it; that of the ledger when nothing changed.
+func (u *unit) run(d decider) ([]events.Recorded, *commands.Refusal, error) {
+	recorded, err := u.again()
+	if err != nil || len(recorded) > 0 {
+		return recorded, nil, err
+	}
+	proposed, r := d.Decide(u.s, u.now, u.policy.Policy)
+	if r != nil || len(proposed) == 0 {
+		return nil, r, u.s.Err()
+	}
+	recorded, err = u.append(proposed)
+	return recorded, nil, err
+}
+
+func (u *unit) receipt(id string, recorded []events.Recorded) (Receipt, error) {
+	if len(recorded) > 0 {
+		return Receipt{ID: id, Position: recorded[len(recorded)-1].Position}, nil
+	}
+	end, err := u.tx.End()
+	return Receipt{ID: id, Position: end}, err
+}
+
+// EditRequest is another text for an own message, or its turn.
+type EditRequest struct {
+	Asker
+	Message string
+	Body    []byte // nil: as it is
+	Turn    string
+}
+
+// EditReceipt says what an edit did.
+type EditReceipt struct {
+	Receipt
+	Thread events.ThreadID `json:"thread"`
+	Turn   events.Turn     `json:"turn"`
+	Masked []events.Masked `json:"masked"`
+}
+
+// Edit changes an own message.
+func (o *Ops) Edit(q EditRequest) (receipt EditReceipt, refused *commands.Refusal, err error) {
+	refused, err = o.update("edit", q.Asker, func(u *unit) (*commands.Refusal, error) {
+		if err := u.sweep(u.call.Caller.ID); err != nil {
+			return nil, err
+		}
+		recorded, r, err := u.run(commands.Edit{Call: u.call, Message: q.Message, Body: q.Body, Turn: q.Turn})
+		if r != nil || err != nil {
+			return r, err
+		}
+		m, r := commands.FindMessage(u.s, q.Message)
+		if r != nil {
+			return r, nil
+		}
+		receipt = EditReceipt{Thread: m.Thread, Turn: m.Turn, Masked: []events.Masked{}}
+		for _, e := range recorded {
+			if edited, is := e.Event.(events.MessageEdited); is && edited.Masked != nil {
+				receipt.Masked = edited.Masked
+			}
+		}
+		receipt.Receipt, err = u.receipt(string(m.ID), recorded)
+		return nil, err
+	})
+	return receipt, refused, err
+}
+
+// DeleteRequest takes an own message back.
+type DeleteRequest struct {
+	Asker
+	Message string
+}
+
+// Delete takes an own message back: its text goes, its events stay.
+func (o *Ops) Delete(q DeleteRequest) (receipt Receipt, refused *commands.Refusal, err error) {
+	refused, err = o.update("delete", q.Asker, func(u *unit) (*commands.Refusal, error) {
+		recorded, r, err := u.run(commands.Delete{Call: u.call, Message: q.Message})
+		if r != nil || err != nil {
+			return r, err
+		}
+		if len(recorded) == 0 {
+			return nil, fmt.Errorf("delete message %s: nothing was recorded", q.Message)
+		}
+		deleted, is := recorded[0].Event.(events.MessageDeleted)
+		if !is {
+			return commands.Refuse(commands.KeyReused, "this command's id was used before, for another command"), nil
+		}
+		receipt, err = u.receipt(string(deleted.Message), recorded)
+		return nil, err
+	})
+	return receipt, refused, err
+}

@@ -1,0 +1,77 @@
+package render_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"decklog/events"
+	"decklog/internal/render"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files; read every change")
+
+func TestTextIsAsTheGoldenFilesShowIt(t *testing.T) {
+	with := func(change func(*render.Message)) string {
+		m := request()
+		change(&m)
+		return show(m)
+	}
+	for name, got := range map[string]string{
+		"request": with(func(m *render.Message) {
+			m.Refs = []string{"file:internal/card/card.go:88", "codex:01995f3a-6c1b-7e42-a1c7-9f1e2d3c4b5a/214"}
+		}),
+		"inform": with(func(m *render.Message) {
+			m.Intent, m.IsReply, m.ReplyTo = events.Inform, true, "9b7d2f60-4c1d-5e8a-b1a3-7c5d9e0f1a33"
+			m.Body = "It does, until 3.2. Move it after the release; the test is `TestGuestCard`."
+		}),
+		"done": with(func(m *render.Message) {
+			m.Intent, m.Body, m.Driver = events.Done, "Moved, and the old name is gone.", ""
+		}),
+		"repeat": with(func(m *render.Message) { m.Attempt = 2 }),
+		"pending": with(func(m *render.Message) {
+			m.Intent, m.Turn, m.Pending, m.Body = events.Inform, events.Working, true, "Looking at the guest card, back in a few minutes."
+		}),
+		"edited": with(func(m *render.Message) {
+			m.Intent, m.Edited, m.Body = events.Inform, true, "It is read in two places: `card.go` and `mail.go`."
+		}),
+		"clipped": func() string {
+			m := request()
+			m.Body = strings.Repeat("The log says <nil> & \"no card\".\n", 125)
+			return render.Text(1800, "", []render.Item{m})
+		}(),
+		"redacted": with(func(m *render.Message) { m.Redacted = true }),
+		"notice": render.Text(budget, "", []render.Item{render.Notice{
+			Message: request().ID, Thread: request().Thread, To: "@trinity", Reason: events.LostExpired, Sent: request().Sent, Attempt: 1,
+		}}),
+		"instruction_full":  render.Instruction(events.FormFull),
+		"instruction_short": render.Instruction(events.FormShort),
+		"batch": render.Text(budget, render.Instruction(events.FormShort), []render.Item{
+			render.Notice{Message: "9b7d2f60-4c1d-5e8a-b1a3-7c5d9e0f1a33", Thread: request().Thread, To: "@trinity", Reason: events.LostUnconfirmed, Sent: request().Sent, Attempt: 2},
+			request(),
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := parse(got); err != nil {
+				t.Error(err)
+			}
+			file := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(file, []byte(got+"\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got+"\n"); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

@@ -1,0 +1,222 @@
+package projections
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"decklog/events"
+)
+
+// Shown is a message as the inbox and the thread show it, its text joined.
+type Shown struct {
+	ID       events.MessageID     `json:"id"`
+	Thread   events.ThreadID      `json:"thread"`
+	Kind     events.MessageKind   `json:"kind"`
+	From     events.Participant   `json:"from"`
+	FromSeat string               `json:"from_seat"`
+	Harness  string               `json:"harness"`
+	To       events.Participant   `json:"to"`
+	Intent   events.Intent        `json:"intent"`
+	Turn     events.Turn          `json:"turn"`
+	Preview  string               `json:"preview"` // the body's first line
+	Body     string               `json:"body"`
+	Redacted bool                 `json:"redacted"` // the body is gone
+	Refs     []string             `json:"refs"`
+	ReplyTo  events.MessageID     `json:"reply_to"`
+	IsReply  bool                 `json:"is_reply"`
+	Sent     events.Time          `json:"sent"`
+	Expires  events.Time          `json:"expires"`
+	Edited   *events.Time         `json:"edited"`
+	Deleted  *events.Time         `json:"deleted"`
+	State    events.DeliveryState `json:"state"`
+	Reason   events.LostReason    `json:"reason"` // of an undelivered one
+	Attempt  int                  `json:"attempt"`
+	ResendOf events.MessageID     `json:"resend_of"`
+}
+
+// Bodies is where the text of a message is found while it is there.
+type Bodies interface {
+	Body(events.EventID) (events.Body, bool, error)
+}
+
+// Show joins a message with its text, as it stands for one delivery; nil: for
+// the one that it is addressed to.
+func (s *State) Show(m *Message, d *Delivery, bodies Bodies) Shown {
+	if d == nil {
+		d = m.Main()
+	}
+	v := Shown{
+		ID: m.ID, Thread: m.Thread, Kind: m.Kind, From: m.Author.ID, FromSeat: m.Author.Seat, Harness: m.Author.Harness, To: m.To.ID,
+		Intent: m.Intent, Turn: m.Turn, Refs: m.Refs, ReplyTo: m.ReplyTo, IsReply: m.IsReply, Sent: m.Sent, Expires: m.Expires,
+		Edited: m.Edited, Deleted: m.Deleted, State: d.State, Reason: d.Reason, Attempt: d.Attempt, ResendOf: m.ResendOf,
+	}
+	if m.Deleted != nil {
+		v.State = events.StateDeleted
+	}
+	if v.Refs == nil {
+		v.Refs = []string{}
+	}
+	body, there, err := bodies.Body(m.Event)
+	s.fail(err)
+	v.Redacted = !there
+	v.Body = string(body.Text)
+	v.Preview = Preview(v.Body)
+	return v
+}
+
+// Preview is the first line of a body that is not blank.
+func Preview(body string) string {
+	for line := range strings.Lines(body) {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// InboxView is what went to a participant, or what it sent, newest first.
+type InboxView struct {
+	Participant events.Participant `json:"participant"`
+	At          events.Position    `json:"at"`
+	Messages    []Shown            `json:"messages"`
+	NextCursor  string             `json:"next_cursor"` // empty: this is the last page
+}
+
+// InboxQuery says which messages.
+type InboxQuery struct {
+	Who    events.Participant
+	Sent   bool                 // what it sent, instead of what went to it
+	State  events.DeliveryState // empty: all
+	Before events.Position      // 0: from the newest
+	Limit  int
+}
+
+// Cursor names the place behind a page. It carries a sum of the query that it
+// belongs to, so that a damaged one, or one of another query, is known as such.
+func (q InboxQuery) Cursor(at events.Position) string {
+	place := strconv.FormatInt(int64(at), 36)
+	return place + "-" + q.sum(place)
+}
+
+func (q InboxQuery) sum(place string) string {
+	h := sha256.Sum256(fmt.Appendf(nil, "decklog inbox cursor v1\n%s\n%t\n%s\n%s", q.Who, q.Sent, q.State, place))
+	return hex.EncodeToString(h[:6])
+}
+
+// Resume reads a cursor; false when it is none of this query.
+func (q InboxQuery) Resume(cursor string) (events.Position, bool) {
+	place, sum, _ := strings.Cut(cursor, "-")
+	at, err := strconv.ParseInt(place, 36, 64)
+	if err != nil || at <= 0 || q.sum(place) != sum {
+		return 0, false
+	}
+	return events.Position(at), true
+}
+
+// Inbox gives a page. For a session it holds what was addressed to it, what it
+// took for its seat and its person, and what waits for these.
+func (s *State) Inbox(q InboxQuery, bodies Bodies) InboxView {
+	v := InboxView{Participant: q.Who, At: s.position, Messages: []Shown{}}
+	var sources []string
+	if q.Sent {
+		sources = []string{key("sent", string(q.Who), "")}
+	} else {
+		for _, p := range s.Mailboxes(q.Who) {
+			sources = append(sources, key("inbox", string(p), ""))
+		}
+	}
+	// Each source gives its newest, one more than the page holds; the newest of
+	// them all are the page.
+	type entry struct {
+		at events.Position
+		m  *Message
+		d  *Delivery
+	}
+	var found []entry
+	for _, prefix := range sources {
+		after := ""
+		if q.Before > 0 {
+			after = prefix + place(q.Before)
+		}
+		box := events.Participant(part(prefix, 1))
+		n := 0
+		s.scan(prefix, after, true, func(k string, value []byte) bool {
+			id := string(value)
+			if q.Sent {
+				id = word(value, 1)
+			}
+			m := s.Message(events.MessageID(id))
+			if m == nil {
+				return true
+			}
+			e := entry{at: placeOf(last(k)), m: m, d: m.Main()}
+			switch {
+			case q.Sent:
+				if m.Author.ID != q.Who {
+					return true
+				}
+			case box == q.Who:
+				if d := m.deliveryFor(q.Who); d != nil {
+					e.d = d
+				}
+			default:
+				if e.d = m.Delivery(box); e.d == nil || !e.d.Waits() || m.Author.ID == q.Who {
+					return true
+				}
+			}
+			state := e.d.State
+			if m.Deleted != nil {
+				state = events.StateDeleted
+			}
+			if q.State == "" || q.State == state {
+				found = append(found, e)
+				n++
+			}
+			return n <= q.Limit
+		})
+	}
+	slices.SortFunc(found, func(a, b entry) int { return int(b.at - a.at) })
+	found = slices.CompactFunc(found, func(a, b entry) bool { return a.at == b.at })
+	if len(found) > q.Limit {
+		found = found[:q.Limit]
+		v.NextCursor = q.Cursor(found[q.Limit-1].at)
+	}
+	for _, e := range found {
+		v.Messages = append(v.Messages, s.Show(e.m, e.d, bodies))
+	}
+	return v
+}
+
+// deliveryFor is the copy that somebody was addressed with, or took.
+func (m *Message) deliveryFor(p events.Participant) *Delivery {
+	if d := m.Delivery(p); d != nil {
+		return d
+	}
+	for i := range m.Deliveries {
+		if m.Deliveries[i].To == p {
+			return &m.Deliveries[i]
+		}
+	}
+	return nil
+}
+
+// Mailboxes lists those that a participant takes from: its own, and for a
+// session that of the seat that it occupies and that of its person.
+func (s *State) Mailboxes(who events.Participant) []events.Participant {
+	boxes := []events.Participant{who}
+	row := s.Session(who.Session())
+	if row == nil {
+		return boxes
+	}
+	if seat := s.Seat(row.Seat); seat != nil && seat.Occupant == row.ID {
+		boxes = append(boxes, events.Named(row.Seat))
+	}
+	if row.Person != "" {
+		boxes = append(boxes, events.Named(row.Person))
+	}
+	return boxes
+}

@@ -1,0 +1,372 @@
+package projections
+
+import (
+	"decklog/events"
+)
+
+// Mailbox is one taker's post: what waits for it, the lease that runs, and
+// whether it is owed the standing instruction.
+type Mailbox struct {
+	Waiting     int            `json:"waiting"` // messages; notices do not count
+	Lease       events.LeaseID `json:"lease,omitempty"`
+	Instruction Instruction    `json:"instruction"`
+}
+
+// Instruction is where a session stands with the standing instruction.
+type Instruction struct {
+	Owed    events.InstructionForm `json:"owed,omitempty"` // empty: it has it
+	Version int                    `json:"version,omitempty"`
+	Attempt int                    `json:"attempt,omitempty"` // leases since it was owed
+}
+
+// Lease is one delivery attempt.
+type Lease struct {
+	ID          events.LeaseID         `json:"id"`
+	Mailbox     events.Participant     `json:"mailbox"`
+	Leased      events.Time            `json:"leased"`
+	Until       events.Time            `json:"until"`
+	Items       []events.Leased        `json:"items"`
+	Instruction events.InstructionForm `json:"instruction,omitempty"`
+	Version     int                    `json:"version,omitempty"`
+	Attempt     int                    `json:"attempt,omitempty"` // of the instruction
+	Confirmed   *events.Time           `json:"confirmed,omitempty"`
+	Ended       *events.Time           `json:"ended,omitempty"` // seen to have ended without a confirm
+}
+
+// Runs says whether the lease holds its mailbox at this moment. One that ends
+// further ahead than its own length is of a clock that went back since, and
+// counts as ended: no clock may lock a mailbox.
+func (l *Lease) Runs(now events.Time) bool {
+	return l != nil && l.Confirmed == nil && l.Ended == nil && l.Leased <= now && now < l.Until
+}
+
+// Open says whether the lease was neither confirmed nor seen to have ended.
+func (l *Lease) Open() bool { return l != nil && l.Confirmed == nil && l.Ended == nil }
+
+// Mailbox gives the post of a participant; the zero value when it never had any.
+func (s *State) Mailbox(p events.Participant) Mailbox {
+	if m := s.mailboxes.find(s, string(p)); m != nil {
+		return *m
+	}
+	return Mailbox{}
+}
+
+// Lease finds a lease; nil when there is none with this id.
+func (s *State) Lease(id events.LeaseID) *Lease { return s.leases.find(s, string(id)) }
+
+// Current is the mailbox's open lease, whether it still runs or not; nil when
+// there is none.
+func (s *State) Current(p events.Participant) *Lease {
+	if l := s.Lease(s.Mailbox(p).Lease); l.Open() {
+		return l
+	}
+	return nil
+}
+
+// Queued is an item that lies in a mailbox.
+type Queued struct {
+	Kind     events.ItemKind
+	Position events.Position
+	Message  *Message
+	Delivery *Delivery
+}
+
+// QueueScanMax bounds how many items of one mailbox one look at it passes over.
+// Stubs that are waited for lie in the way of what came after them.
+const QueueScanMax = 200
+
+// Queue visits the items of a mailbox, oldest first, until visit returns false.
+func (s *State) Queue(p events.Participant, visit func(Queued) bool) {
+	seen := 0
+	s.scan(key("queue", string(p), ""), "", false, func(k string, value []byte) bool {
+		seen++
+		q := Queued{Position: placeOf(part(k, 2)), Message: s.Message(events.MessageID(part(k, 4)))}
+		if q.Message == nil {
+			return seen < QueueScanMax
+		}
+		switch part(k, 3) {
+		case noticeMark:
+			q.Kind = events.ItemNotice
+			q.Delivery = q.Message.lost(p, events.Participant(value))
+		default:
+			q.Kind = events.ItemMessage
+			q.Delivery = q.Message.Delivery(p)
+		}
+		if q.Delivery == nil {
+			return seen < QueueScanMax
+		}
+		return visit(q) && seen < QueueScanMax
+	})
+}
+
+const (
+	messageMark = "m"
+	noticeMark  = "n"
+)
+
+func queueKey(p events.Participant, at events.Position, mark string, id events.MessageID) string {
+	return key("queue", string(p), place(at), mark, string(id))
+}
+
+// lost finds the delivery to to whose loss is told in the mailbox at.
+func (m *Message) lost(at, to events.Participant) *Delivery {
+	for i := range m.Deliveries {
+		if d := &m.Deliveries[i]; d.Notice != nil && d.Notice.At == at && d.To == to {
+			return d
+		}
+	}
+	return nil
+}
+
+func (s *State) enqueue(p events.Participant, m *Message) {
+	s.mark(queueKey(p, m.Position, messageMark, m.ID), "-")
+	s.mailboxes.change(s, string(p)).Waiting++
+}
+
+func (s *State) dequeue(p events.Participant, m *Message) {
+	s.unmark(queueKey(p, m.Position, messageMark, m.ID))
+	s.mailboxes.change(s, string(p)).Waiting--
+}
+
+func (s *State) offerAgain(m *Message, d *Delivery) {
+	d.State, d.Again, d.AsStub, d.Unconfirmed = events.StateQueued, true, false, 0
+	s.enqueue(d.At, m)
+}
+
+// tell puts the telling of a loss into the sender's mailbox.
+func (s *State) tell(m *Message, d *Delivery, reason events.LostReason, at events.Position) {
+	s.unmark(key("open", string(m.Author.ID), place(m.Position)))
+	if m.Author.Kind == events.KindBot || m.Deleted != nil {
+		return
+	}
+	d.Notice = &Notice{At: m.Author.ID, Position: at, Reason: reason, State: events.StateQueued}
+	s.mark(queueKey(m.Author.ID, at, noticeMark, m.ID), string(d.To))
+}
+
+func (s *State) dropNotice(m *Message, d *Delivery) {
+	if d.Notice != nil {
+		s.unmark(queueKey(d.Notice.At, d.Notice.Position, noticeMark, m.ID))
+	}
+}
+
+func (s *State) instructionOwed(e events.SessionJoined) {
+	box := s.mailboxes.change(s, string(e.Session))
+	i := &box.Instruction
+	switch {
+	case i.Version == 0 && i.Owed == "":
+		i.Owed = events.FormFull
+	case i.Version > 0 && (e.Source == events.SourceCompact || e.Source == events.SourceClear):
+		i.Owed, i.Attempt = events.FormShort, 0
+	}
+}
+
+func (s *State) mailboxLeased(e events.MailboxLeased, r events.Recorded) {
+	l := s.lease(e.Lease, e.Mailbox, r.Time, e.Until)
+	l.Items = e.Items
+	for _, it := range e.Items {
+		m := s.messages.find(s, string(it.Message))
+		if m == nil {
+			continue
+		}
+		s.messages.change(s, string(it.Message))
+		if it.Kind == events.ItemNotice {
+			if d := m.lost(e.Mailbox, it.To); d != nil {
+				d.Notice.State, d.Notice.Attempt = events.StateLeased, it.Attempt
+			}
+			continue
+		}
+		if d := m.Delivery(e.Mailbox); d != nil {
+			d.State, d.Attempt, d.AsStub = events.StateLeased, it.Attempt, it.Pending
+			d.Leases = append(d.Leases, DeliveryLease{
+				Lease: e.Lease, By: e.Mailbox, Attempt: it.Attempt, Leased: r.Time,
+			})
+		}
+	}
+}
+
+// lease begins a lease, or goes on with the one that the same command began:
+// the instruction and the messages of one hook run are two events of one lease.
+func (s *State) lease(id events.LeaseID, p events.Participant, at, until events.Time) *Lease {
+	l := s.leases.change(s, string(id))
+	l.ID, l.Mailbox, l.Leased, l.Until = id, p, at, until
+	s.mailboxes.change(s, string(p)).Lease = id
+	return l
+}
+
+func (s *State) instructionLeased(e events.InstructionLeased, r events.Recorded) {
+	l := s.lease(e.Lease, e.Mailbox, r.Time, e.Until)
+	l.Instruction, l.Version, l.Attempt = e.Form, e.Version, e.Attempt
+	s.mailboxes.change(s, string(e.Mailbox)).Instruction.Attempt = e.Attempt
+}
+
+func (s *State) instructionConfirmed(e events.InstructionConfirmed, r events.Recorded) {
+	s.confirm(e.Lease, e.Mailbox, r.Time)
+	box := s.mailboxes.change(s, string(e.Mailbox))
+	box.Instruction = Instruction{Version: e.Version}
+}
+
+func (s *State) confirm(id events.LeaseID, p events.Participant, at events.Time) {
+	if l := s.leases.find(s, string(id)); l != nil {
+		l = s.leases.change(s, string(id))
+		l.Confirmed = &at
+	}
+	if box := s.mailboxes.change(s, string(p)); box.Lease == id {
+		box.Lease = ""
+	}
+}
+
+func (s *State) mailboxConfirmed(e events.MailboxConfirmed, r events.Recorded) {
+	s.confirm(e.Lease, e.Mailbox, r.Time)
+	at := r.Time
+	for _, it := range e.Items {
+		m := s.messages.find(s, string(it.Message))
+		if m == nil {
+			continue
+		}
+		s.messages.change(s, string(it.Message))
+		if it.Kind == events.ItemNotice {
+			if d := m.lost(e.Mailbox, it.To); d != nil {
+				d.Notice.State = events.StateDelivered
+				s.dropNotice(m, d)
+			}
+			continue
+		}
+		d := m.Delivery(e.Mailbox)
+		if d == nil {
+			continue
+		}
+		for i := range d.Leases {
+			if d.Leases[i].Lease == e.Lease {
+				d.Leases[i].Confirmed, d.Leases[i].Late = &at, e.Late
+			}
+		}
+		if !d.Waits() {
+			continue
+		}
+		s.dequeue(d.At, m)
+		d.State, d.Again = events.StateDelivered, false
+		s.unmark(key("open", string(m.Author.ID), place(m.Position)))
+		if it.Pending && m.Turn != events.Working && m.Deleted == nil {
+			s.offerAgain(m, d) // it turned final between the lease and its confirm
+		}
+	}
+}
+
+func (s *State) leaseExpired(e events.LeaseExpired, r events.Recorded) {
+	at := r.Time
+	if l := s.leases.find(s, string(e.Lease)); l != nil {
+		l = s.leases.change(s, string(e.Lease))
+		l.Ended = &at
+	}
+	if box := s.mailboxes.change(s, string(e.Mailbox)); box.Lease == e.Lease {
+		box.Lease = ""
+	}
+	for _, it := range e.Items {
+		m := s.messages.find(s, string(it.Message))
+		if m == nil {
+			continue
+		}
+		s.messages.change(s, string(it.Message))
+		if it.Kind == events.ItemNotice {
+			if d := m.lost(e.Mailbox, it.To); d != nil && d.Notice.State == events.StateLeased {
+				d.Notice.State = events.StateQueued
+				d.Notice.Unconfirmed++
+			}
+			continue
+		}
+		d := m.Delivery(e.Mailbox)
+		if d == nil {
+			continue
+		}
+		for i := range d.Leases {
+			if d.Leases[i].Lease == e.Lease {
+				d.Leases[i].Expired = &at
+			}
+		}
+		if d.State == events.StateLeased {
+			d.State = events.StateQueued
+			d.Unconfirmed++
+		}
+	}
+}
+
+func (s *State) mailboxTaken(e events.MailboxTaken, r events.Recorded) {
+	taker := events.Participant(e.Session)
+	for _, it := range e.Items {
+		if m := s.move(it.Message, e.Mailbox, taker); m != nil {
+			s.mark(key("inbox", string(taker), place(m.Position)), string(m.ID))
+		}
+	}
+}
+
+func (s *State) mailboxReturned(e events.MailboxReturned, r events.Recorded) {
+	for _, it := range e.Items {
+		if m := s.move(it.Message, events.Participant(e.Session), e.Mailbox); m != nil {
+			if d := m.Delivery(e.Mailbox); d.State == events.StateQueued || d.State == events.StateLeased {
+				d.State = events.StateHeld
+			}
+		}
+	}
+}
+
+// move carries a waiting message from one mailbox to another; nil when it does
+// not wait there.
+func (s *State) move(id events.MessageID, from, to events.Participant) *Message {
+	m := s.messages.find(s, string(id))
+	if m == nil {
+		return nil
+	}
+	d := m.Delivery(from)
+	if d == nil || !d.Waits() {
+		return nil
+	}
+	s.messages.change(s, string(id))
+	s.dequeue(from, m)
+	d.At = to
+	s.enqueue(to, m)
+	return m
+}
+
+func (s *State) messageExpired(e events.MessageExpired, r events.Recorded) {
+	s.loseMessage(e.Message, e.Mailbox, events.StateExpired, events.LostExpired, r)
+}
+
+func (s *State) messageUndelivered(e events.MessageUndelivered, r events.Recorded) {
+	if e.Kind == events.ItemNotice {
+		if m := s.messages.find(s, string(e.Message)); m != nil {
+			s.messages.change(s, string(e.Message))
+			for i := range m.Deliveries {
+				if d := &m.Deliveries[i]; d.Notice != nil && d.Notice.At == e.Mailbox && d.Notice.State != events.StateDelivered {
+					d.Notice.State = events.StateUndelivered
+					s.dropNotice(m, d)
+				}
+			}
+		}
+		return
+	}
+	s.loseMessage(e.Message, e.Mailbox, events.StateUndelivered, e.Reason, r)
+}
+
+func (s *State) loseMessage(id events.MessageID, at events.Participant, state events.DeliveryState, reason events.LostReason, r events.Recorded) {
+	m := s.messages.find(s, string(id))
+	if m == nil {
+		return
+	}
+	d := m.Delivery(at)
+	if d == nil || !d.Waits() {
+		return
+	}
+	s.messages.change(s, string(id))
+	s.dequeue(d.At, m)
+	d.State, d.Reason = state, reason
+	s.tell(m, d, reason, r.Position)
+}
+
+// OpenSends visits what somebody sent and what is neither delivered nor lost
+// yet, oldest first, until visit returns false.
+func (s *State) OpenSends(who events.Participant, visit func(*Message) bool) {
+	s.scan(key("open", string(who), ""), "", false, func(_ string, value []byte) bool {
+		m := s.Message(events.MessageID(value))
+		return m == nil || visit(m)
+	})
+}

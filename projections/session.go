@@ -1,0 +1,161 @@
+package projections
+
+import (
+	"strconv"
+	"time"
+
+	"decklog/events"
+)
+
+// Session is what is known of one run of an agent.
+type Session struct {
+	ID         events.SessionID `json:"id"`
+	Harness    string           `json:"harness,omitempty"`
+	Cwd        string           `json:"cwd,omitempty"`
+	Repo       string           `json:"repo,omitempty"`
+	Branch     string           `json:"branch,omitempty"`
+	Title      string           `json:"title,omitempty"`
+	Person     string           `json:"person,omitempty"`
+	Device     string           `json:"device,omitempty"`
+	Process    *events.Process  `json:"process,omitempty"`
+	Transcript string           `json:"transcript,omitempty"`
+	Source     events.Source    `json:"source,omitempty"`
+	Seat       string           `json:"seat,omitempty"` // that it occupies
+	Joined     events.Time      `json:"joined"`         // last time
+	Left       *events.Time     `json:"left,omitempty"`
+	Reason     events.EndReason `json:"reason,omitempty"`
+	Joins      int              `json:"joins"` // 0: it took a seat, and was not seen to join
+}
+
+// UnseenMax is how long a session without a process is live after it was last seen.
+const UnseenMax = 12 * time.Hour
+
+// Seat is a named place that one session occupies at a time.
+type Seat struct {
+	Name     string           `json:"name"`
+	Occupant events.SessionID `json:"occupant,omitempty"`
+	Protocol int              `json:"protocol"`
+	Since    events.Time      `json:"since"`
+}
+
+// Session finds a session that joined at some time; nil when none with this id did.
+func (s *State) Session(id events.SessionID) *Session {
+	if row := s.sessions.find(s, string(id)); row != nil && row.Joins > 0 {
+		return row
+	}
+	return nil
+}
+
+// Seat finds a seat that was taken at some time; nil when none with this name was.
+func (s *State) Seat(name string) *Seat { return s.seats.find(s, name) }
+
+// SessionsWith lists the sessions whose id begins with prefix, at most limit,
+// by id; the ended ones too.
+func (s *State) SessionsWith(prefix string, limit int) (found []*Session) {
+	s.scan(key("session", prefix), "", false, func(k string, _ []byte) bool {
+		if row := s.Session(events.SessionID(last(k))); row != nil {
+			found = append(found, row)
+		}
+		return len(found) < limit
+	})
+	return found
+}
+
+// LiveSessions lists the sessions that have not left, by id.
+func (s *State) LiveSessions() (found []*Session) {
+	s.scan(key("live", ""), "", false, func(k string, _ []byte) bool {
+		if row := s.Session(events.SessionID(last(k))); row != nil {
+			found = append(found, row)
+		}
+		return true
+	})
+	return found
+}
+
+// SessionsOf lists a person's sessions that have not left, by id.
+func (s *State) SessionsOf(person string) (found []*Session) {
+	s.scan(key("of", person, ""), "", false, func(k string, _ []byte) bool {
+		if row := s.Session(events.SessionID(last(k))); row != nil {
+			found = append(found, row)
+		}
+		return true
+	})
+	return found
+}
+
+// RanIn is the session that joined last from a process; nil when none did.
+func (s *State) RanIn(p events.Process) *Session {
+	if id := s.get(processKey(p)); id != nil {
+		return s.Session(events.SessionID(id))
+	}
+	return nil
+}
+
+func processKey(p events.Process) string {
+	return key("process", p.Boot, strconv.Itoa(p.PID), strconv.FormatUint(p.Start, 10))
+}
+
+// SeatsWith lists the names of the seats taken at some time that begin with prefix.
+func (s *State) SeatsWith(prefix string, limit int) (names []string) {
+	s.scan(key("seat", prefix), "", false, func(k string, _ []byte) bool {
+		names = append(names, last(k))
+		return len(names) < limit
+	})
+	return names
+}
+
+func (s *State) sessionJoined(e events.SessionJoined, r events.Recorded) {
+	was := s.Session(e.Session)
+	if was != nil && was.Person != e.Person {
+		s.unmark(key("of", was.Person, string(e.Session)))
+	}
+	row := s.sessions.change(s, string(e.Session))
+	seat, joins := row.Seat, row.Joins
+	*row = Session{
+		ID: e.Session, Harness: e.Harness, Cwd: e.Cwd, Repo: e.Repo, Branch: e.Branch, Title: e.Title,
+		Person: e.Person, Device: e.Device, Process: e.Process, Transcript: e.Transcript,
+		Source: e.Source, Seat: seat, Joined: r.Time, Joins: joins + 1,
+	}
+	s.mark(key("live", string(e.Session)), "-")
+	if e.Person != "" {
+		s.mark(key("of", e.Person, string(e.Session)), "-")
+	}
+	if e.Process != nil {
+		s.mark(processKey(*e.Process), string(e.Session))
+	}
+	s.instructionOwed(e)
+}
+
+func (s *State) sessionLeft(e events.SessionLeft, r events.Recorded) {
+	row := s.sessions.change(s, string(e.Session))
+	row.ID = e.Session
+	at := r.Time
+	row.Left, row.Reason = &at, e.Reason
+	s.unmark(key("live", string(e.Session)))
+	s.unmark(key("of", row.Person, string(e.Session)))
+}
+
+func (s *State) seatTaken(e events.SeatTaken, r events.Recorded) {
+	seat := s.seats.change(s, e.Seat)
+	if before := seat.Occupant; before != "" && before != e.Session {
+		s.sessions.change(s, string(before)).Seat = ""
+	}
+	*seat = Seat{Name: e.Seat, Occupant: e.Session, Protocol: e.Protocol, Since: r.Time}
+	session := s.sessions.change(s, string(e.Session))
+	session.ID = e.Session
+	if old := session.Seat; old != "" && old != e.Seat {
+		s.seats.change(s, old).Occupant = ""
+	}
+	session.Seat = e.Seat
+}
+
+func (s *State) seatLeft(e events.SeatLeft, r events.Recorded) {
+	seat := s.seats.change(s, e.Seat)
+	seat.Name = e.Seat
+	if seat.Occupant == e.Session {
+		seat.Occupant, seat.Since = "", r.Time
+	}
+	if session := s.sessions.change(s, string(e.Session)); session.Seat == e.Seat {
+		session.Seat = ""
+	}
+}

@@ -1,0 +1,193 @@
+package projections
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"decklog/events"
+)
+
+// Thread is a root message and its replies, without the messages themselves.
+type Thread struct {
+	ID           events.ThreadID      `json:"id"`
+	Root         events.MessageID     `json:"root"`
+	Asker        events.Author        `json:"asker"` // who wrote the root
+	Participants []events.Participant `json:"participants"`
+	Seats        []string             `json:"seats,omitempty"` // that take part
+	Done         bool                 `json:"done"`
+	ClosedBy     *Closing             `json:"closed_by,omitempty"`
+	Pending      []Pending            `json:"pending,omitempty"` // its working messages, oldest first
+	Owed         []Owed               `json:"owed,omitempty"`    // its open items, oldest first
+}
+
+// Closing is the `done` that closed a thread.
+type Closing struct {
+	Message events.MessageID   `json:"message"`
+	By      events.Participant `json:"by"`
+	Time    events.Time        `json:"time"`
+}
+
+// Pending is a message that is not final yet.
+type Pending struct {
+	From    events.Participant `json:"from"`
+	Message events.MessageID   `json:"message"`
+	Until   events.Time        `json:"until"` // how long it is waited for
+}
+
+// Thread finds a thread; nil when there is none with this id.
+func (s *State) Thread(id events.ThreadID) *Thread { return s.threads.find(s, string(id)) }
+
+// is says whether p is the author: the session, or its seat, or the person.
+func is(p events.Participant, a events.Author) bool {
+	return p == a.ID || a.Seat != "" && p == events.Named(a.Seat)
+}
+
+// Same says whether two authors are one participant: the same session or
+// person, or two sessions that occupied the same seat.
+func Same(a, b events.Author) bool {
+	return a.ID == b.ID || a.Seat != "" && a.Seat == b.Seat
+}
+
+// TakesPart says whether somebody wrote in the thread, or was written to in it,
+// as a session, through a seat, or as a person.
+func (t *Thread) TakesPart(a events.Author) bool {
+	if slices.Contains(t.Participants, a.ID) {
+		return true
+	}
+	return a.Seat != "" && slices.Contains(t.Participants, events.Named(a.Seat))
+}
+
+func (s *State) threadSpoken(m *Message, parent *Message) {
+	t := s.threads.change(s, string(m.Thread))
+	if t.Root == "" {
+		t.ID, t.Root, t.Asker = m.Thread, m.ID, m.Author
+		s.mark(key("id", string(t.ID)), "thread")
+	}
+	t.joins(m.Author.ID)
+	if m.Author.Seat != "" {
+		t.joins(events.Named(m.Author.Seat))
+		t.seated(m.Author.Seat)
+	}
+	t.joins(m.To.ID)
+	if m.To.Kind == events.KindSeat {
+		t.seated(m.To.ID.Name())
+	}
+	if m.Turn == events.Working && m.FinalBy != nil {
+		t.Pending = append(t.Pending, Pending{From: m.Author.ID, Message: m.ID, Until: *m.FinalBy})
+	}
+	if m.Intent == events.Request {
+		s.owe(t, m)
+	}
+	if parent != nil && m.Turn != events.Working {
+		s.settle(t, m, parent)
+	}
+}
+
+func (t *Thread) joins(p events.Participant) {
+	if !slices.Contains(t.Participants, p) {
+		t.Participants = append(t.Participants, p)
+	}
+}
+
+func (t *Thread) seated(name string) {
+	if !slices.Contains(t.Seats, name) {
+		t.Seats = append(t.Seats, name)
+	}
+}
+
+func (s *State) threadTurned(m *Message) {
+	t := s.threads.change(s, string(m.Thread))
+	t.Pending = slices.DeleteFunc(t.Pending, func(p Pending) bool { return p.Message == m.ID })
+	if parent := s.Message(m.ReplyTo); parent != nil && m.Turn != events.Working {
+		s.settle(t, m, parent)
+	}
+}
+
+func (s *State) threadDeleted(m *Message) {
+	t := s.threads.change(s, string(m.Thread))
+	t.Pending = slices.DeleteFunc(t.Pending, func(p Pending) bool { return p.Message == m.ID })
+	s.closeOwed(t, func(o Owed) bool { return o.ID == string(m.ID) })
+}
+
+func (s *State) threadDone(e events.ThreadDone, r events.Recorded) {
+	if s.Thread(e.Thread) == nil {
+		return
+	}
+	t := s.threads.change(s, string(e.Thread))
+	t.Done = true
+	t.ClosedBy = &Closing{Message: e.Message, By: e.By, Time: r.Time}
+	s.closeOwed(t, func(o Owed) bool { return o.Kind == OwedReply })
+}
+
+// Talk tells how many messages of agents the thread's rate counts in the time
+// before now, as far as limit, whether a person spoke in that time, and when
+// the earliest of those counted was sent.
+func (s *State) Talk(id events.ThreadID, now events.Time, within time.Duration, limit int) (count int, person bool, earliest events.Time) {
+	s.scan(key("talk", string(id), ""), "", true, func(_ string, value []byte) bool {
+		n, _ := strconv.ParseInt(word(value, 1), 10, 64)
+		at := events.Time(n)
+		age := now.Sub(at)
+		if age >= within {
+			return false
+		}
+		if age < 0 {
+			return true
+		}
+		switch word(value, 0) {
+		case "person":
+			person = true
+			return false
+		case "agent":
+			count++
+			earliest = at
+		}
+		return count < limit
+	})
+	return count, person, earliest
+}
+
+// MessagesOf lists a thread's messages in order.
+func (s *State) MessagesOf(id events.ThreadID) (found []*Message) {
+	s.scan(key("talk", string(id), ""), "", false, func(_ string, value []byte) bool {
+		if m := s.Message(events.MessageID(word(value, 2))); m != nil {
+			found = append(found, m)
+		}
+		return true
+	})
+	return found
+}
+
+// Named lists the positions of the events that name a thread, at and after
+// from, in order, with their types; with a limit of 0, all of them.
+func (s *State) Named(id events.ThreadID, from events.Position, limit int) (found []NamedEvent) {
+	after := ""
+	if from > 0 {
+		after = key("named", string(id), place(from-1))
+	}
+	s.scan(key("named", string(id), ""), after, false, func(k string, value []byte) bool {
+		found = append(found, NamedEvent{Position: placeOf(last(k)), Type: events.Type(value)})
+		return limit == 0 || len(found) < limit
+	})
+	return found
+}
+
+// NamedEvent is where an event that names a thread lies.
+type NamedEvent struct {
+	Position events.Position
+	Type     events.Type
+}
+
+// Find gives what a full id, or a prefix of one, names: threads and messages,
+// at most limit, by id.
+func (s *State) Find(prefix string, limit int) (threads []events.ThreadID, messages []events.MessageID) {
+	s.scan(key("id", prefix), "", false, func(k string, value []byte) bool {
+		if string(value) == "thread" {
+			threads = append(threads, events.ThreadID(last(k)))
+		} else {
+			messages = append(messages, events.MessageID(last(k)))
+		}
+		return len(threads)+len(messages) < limit
+	})
+	return threads, messages
+}
