@@ -31,7 +31,9 @@ func (c Edit) Decide(s *projections.State, now events.Time, p events.Policy) ([]
 		if !utf8.Valid(c.Body) {
 			return nil, refuse(BadRequest, "the body has bytes that are not UTF-8, the first at byte %d", firstInvalid(c.Body)).example(`decklog edit MESSAGE -- "text"`)
 		}
-		text, masked = Mask(Clean(c.Body))
+		if text = Clean(c.Body); !hopeless(text, p.Limits.BodyBytes) {
+			text, masked = Mask(text)
+		}
 		if strings.TrimSpace(string(text)) == "" {
 			return nil, refuse(BadRequest, "the body is blank").fix("write the new text, or take the message back with `decklog delete`").example("decklog delete MESSAGE")
 		}

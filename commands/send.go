@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"decklog/events"
@@ -90,7 +91,10 @@ func (d *draft) read() {
 	d.intent = events.Intent(strings.ToLower(strings.TrimSpace(or(d.Intent, string(events.Inform)))))
 	d.turn = events.Turn(strings.ToLower(strings.TrimSpace(or(d.Turn, string(events.Final)))))
 	if utf8.Valid(d.Body) {
-		d.body, d.masked = Mask(Clean(d.Body))
+		d.body = Clean(d.Body)
+		if !hopeless(d.body, d.policy.Limits.BodyBytes) {
+			d.body, d.masked = Mask(d.body)
+		}
 	}
 	d.refs = nil
 	for _, ref := range d.Refs {
@@ -101,6 +105,10 @@ func (d *draft) read() {
 	d.ReplyTo = strings.TrimSpace(d.ReplyTo)
 	d.To = strings.TrimSpace(d.To)
 }
+
+// hopeless says whether a body is so far over its bound that it is refused with
+// its size without a look for secrets, which costs more the longer it is.
+func hopeless(body []byte, max int) bool { return max > 0 && len(body) > 16*max }
 
 func addMasked(a, b []events.Masked) []events.Masked {
 next:
@@ -182,9 +190,9 @@ func (d *draft) badRequest() *Refusal {
 		switch {
 		case len(ref) == 0 || len(ref) > RefBytesMax:
 			return bad("ref %d takes %d bytes; from 1 to %d", i+1, len(ref), RefBytesMax)
-		case !utf8.ValidString(ref) || !refShape().MatchString(ref):
+		case !utf8.ValidString(ref) || !refShape().MatchString(ref) || !shownWhole(ref):
 			return bad("ref %d, %q, is no address", i+1, ref).
-				fix("a ref is HARNESS:SESSION[/ORDINAL[:LINE]], file:PATH[:LINE] or commit:SHA").
+				fix(`a ref is HARNESS:SESSION[/ORDINAL[:LINE]], file:PATH[:LINE] or commit:SHA, without any of " < >`).
 				example(`decklog send --to SESSION --ref file:lease/lease.go:42 --ref commit:4f2a9c1 -- "text"`)
 		}
 	}
@@ -195,6 +203,25 @@ func (d *draft) badRequest() *Refusal {
 var refShape = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(commit:[0-9a-fA-F]{7,64}|file:[^\n\t]+|[a-z][a-z0-9-]*:[^\s/]+(/[0-9]+(:[0-9]+)?)?)$`)
 })
+
+// refEscapesMax bounds how many of a ref's characters take more than one when
+// it is shown. A ref stands whole in the frame, and the frame must stay small
+// enough for every harness.
+const refEscapesMax = 16
+
+// shownWhole says whether a ref can stand whole in a frame.
+func shownWhole(ref string) bool {
+	escapes := 0
+	for _, r := range ref {
+		switch {
+		case r == '"' || r == '<' || r == '>' || !unicode.IsPrint(r):
+			return false
+		case r == '&' || r == '\\':
+			escapes++
+		}
+	}
+	return escapes <= refEscapesMax
+}
 
 func firstInvalid(b []byte) int {
 	for i := 0; i < len(b); {

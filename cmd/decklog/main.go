@@ -44,49 +44,49 @@ func newEnv() *cli.Env {
 
 // open opens the ledger at an address, and fills in what the world beside it is
 // known by: the notes, and the policy file.
-func open(url string, env *cli.Env) (ops.Ledger, string, error) {
+func open(url string, env *cli.Env) (ops.Ledger, cli.Beside, error) {
 	if url == "" {
 		file, err := defaultLedger()
 		if err != nil {
-			return nil, "", err
+			return nil, cli.Beside{Notes: notes.Open("")}, err
 		}
 		url = "sqlite:" + file
 	}
 	scheme, path, found := strings.Cut(url, ":")
 	switch {
 	case found && scheme == "memory":
-		beside(env, "", notes.InMemory())
-		return memory.New(projections.Project), "", nil
+		return memory.New(projections.Project), look(env, cli.Beside{Notes: notes.InMemory()}), nil
 	case found && scheme == "sqlite" && path != "":
 		path, err := filepath.Abs(path)
 		if err != nil {
-			return nil, "", fmt.Errorf("open ledger %q: %w", url, err)
+			return nil, cli.Beside{Notes: notes.Open("")}, fmt.Errorf("open ledger %q: %w", url, err)
 		}
 		folder := filepath.Dir(path)
-		beside(env, folder, notes.Open(folder))
+		beside := look(env, cli.Beside{Folder: folder, Notes: notes.Open(folder)})
 		ledger, err := sqlite.Open(path, projections.Project)
 		if err != nil {
-			return nil, folder, err
+			return nil, beside, err
 		}
-		return ledger, folder, nil
+		return ledger, beside, nil
 	case found && (scheme == "unix" || scheme == "http" || scheme == "https" || scheme == "esdb"):
-		return nil, "", cli.Failed("not_supported", "use a ledger in a file: --ledger sqlite:PATH",
+		return nil, cli.Beside{Notes: notes.Open("")}, cli.Failed("not_supported", "use a ledger in a file: --ledger sqlite:PATH",
 			fmt.Errorf("open ledger %q: this version reaches no ledger over %s", url, scheme))
 	}
-	return nil, "", cli.Failed("bad_ledger", "write --ledger sqlite:PATH, for instance --ledger sqlite:ledger.db",
+	return nil, cli.Beside{Notes: notes.Open("")}, cli.Failed("bad_ledger", "write --ledger sqlite:PATH, for instance --ledger sqlite:ledger.db",
 		fmt.Errorf("open ledger %q: no such kind of ledger", url))
 }
 
-func beside(env *cli.Env, folder string, n *notes.Notes) {
+// look lets the world see what lies beside the ledger.
+func look(env *cli.Env, b cli.Beside) cli.Beside {
 	env.World.Seen = func(id events.SessionID) (bool, events.Time, bool) {
-		o := n.Seen(id)
+		o := b.Notes.Seen(id)
 		return o.Busy, o.At, o.Known
 	}
 	env.World.PolicyFile = func() (events.Policy, error) {
-		if folder == "" {
+		if b.Folder == "" {
 			return events.DefaultPolicy(), nil
 		}
-		file := filepath.Join(folder, cli.PolicyName)
+		file := filepath.Join(b.Folder, cli.PolicyName)
 		if _, err := os.Stat(file); os.IsNotExist(err) {
 			return events.DefaultPolicy(), nil
 		}
@@ -96,6 +96,7 @@ func beside(env *cli.Env, folder string, n *notes.Notes) {
 		}
 		return p, err
 	}
+	return b
 }
 
 // defaultLedger is the ledger in the user's data folder.
@@ -117,10 +118,9 @@ func runHook(env *cli.Env, harness string) int {
 		Harness: harness, Stdin: env.Stdin, Stdout: env.Stdout, Stderr: env.Stderr,
 		Environ: env.Environ, Age: process.Age, Process: process.Harness,
 		Open: func() (*ops.Ops, hook.Notes, error) {
-			ledger, folder, err := env.Open(env.Environ("DECKLOG_LEDGER"), env)
-			n := notes.Open(folder)
+			ledger, beside, err := env.Open(env.Environ("DECKLOG_LEDGER"), env)
 			if err != nil {
-				return nil, n, err
+				return nil, beside.Notes, err
 			}
 			world := env.World
 			// A hook is told by its harness whose it is; what its environment says
@@ -128,7 +128,7 @@ func runHook(env *cli.Env, harness string) int {
 			world.Environ = func(string) string { return "" }
 			world.Ancestors = func() []events.Process { return nil }
 			world.Progress = nil
-			return &ops.Ops{Ledger: ledger, World: world}, n, nil
+			return &ops.Ops{Ledger: ledger, World: world}, beside.Notes, nil
 		},
 	}
 	run.Do()

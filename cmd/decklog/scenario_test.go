@@ -42,7 +42,7 @@ var scenarioStart = time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 //	save NAME PATH          keeps a value of the JSON printed last, as receipt.id
 //	is PATH VALUE           that value must be this one (! for not)
 //	has PATH N              that list must have this many elements
-//	streams                 prints every stream, with ids and times made readable
+//	streams                 writes every stream to the file "streams", readable (-update rewrites what it is compared with)
 func TestScenarios(t *testing.T) {
 	program := buildWithTestClock(t)
 	for _, mode := range []string{"memory", "sqlite", "program"} {
@@ -58,7 +58,7 @@ func TestScenarios(t *testing.T) {
 					e.Setenv("HOME", e.WorkDir)
 					e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 					e.Setenv("USER", osUser())
-					e.Values[scene{}] = &scene{mode: mode, program: program, names: map[string]string{}}
+					e.Values[sceneKey{}] = &scene{mode: mode, program: program, names: map[string]string{}}
 					return os.WriteFile(clock, []byte(scenarioStart.Format(time.RFC3339Nano)), 0o600)
 				},
 				Condition: func(cond string) (bool, error) {
@@ -88,6 +88,8 @@ func buildWithTestClock(t *testing.T) string {
 	return program
 }
 
+type sceneKey struct{}
+
 // scene is what a scenario keeps between its lines.
 type scene struct {
 	mode    string
@@ -98,7 +100,7 @@ type scene struct {
 	names   map[string]string // of ids, for the streams
 }
 
-func sceneOf(ts *testscript.TestScript) *scene { return ts.Value(scene{}).(*scene) }
+func sceneOf(ts *testscript.TestScript) *scene { return ts.Value(sceneKey{}).(*scene) }
 
 func cmdAt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -110,7 +112,7 @@ func cmdAt(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func cmdDecklog(ts *testscript.TestScript, neg bool, args []string) {
-	code := sceneOf(ts).run(ts, args)
+	code := sceneOf(ts).tell(ts, args)
 	if neg == (code == 0) {
 		ts.Fatalf("decklog exited with %d", code)
 	}
@@ -120,12 +122,21 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || args[1] != "decklog" {
 		ts.Fatalf("usage: exits N decklog ARG...")
 	}
-	if code := sceneOf(ts).run(ts, args[2:]); strconv.Itoa(code) != args[0] {
+	if code := sceneOf(ts).tell(ts, args[2:]); strconv.Itoa(code) != args[0] {
 		ts.Fatalf("decklog exited with %d, not %s", code, args[0])
 	}
 }
 
-func (s *scene) run(ts *testscript.TestScript, args []string) (code int) {
+// tell runs the program, and lets the scenario look at what it printed.
+func (s *scene) tell(ts *testscript.TestScript, args []string) int {
+	code, stdout, stderr := s.run(ts, args)
+	s.last = stdout
+	_, _ = ts.Stdout().Write(stdout)
+	_, _ = ts.Stderr().Write(stderr)
+	return code
+}
+
+func (s *scene) run(ts *testscript.TestScript, args []string) (code int, out, errs []byte) {
 	var stdout, stderr bytes.Buffer
 	stdin := strings.NewReader(readStdin(ts))
 	if s.mode == "program" {
@@ -149,10 +160,7 @@ func (s *scene) run(ts *testscript.TestScript, args []string) (code int) {
 	} else {
 		code = cli.Main(s.env(ts, args, stdin, &stdout, &stderr))
 	}
-	s.last = stdout.Bytes()
-	_, _ = ts.Stdout().Write(stdout.Bytes())
-	_, _ = ts.Stderr().Write(stderr.Bytes())
-	return code
+	return code, stdout.Bytes(), stderr.Bytes()
 }
 
 // readStdin is what the scenario put into the file "stdin", once.
@@ -187,9 +195,8 @@ func (s *scene) env(ts *testscript.TestScript, args []string, stdin io.Reader, s
 			s.ledger, s.notes = memory.New(projections.Project), notes.InMemory()
 		}
 		folder := filepath.Dir(strings.TrimPrefix(ts.Getenv("DECKLOG_LEDGER"), "sqlite:"))
-		env.Open = func(_ string, env *cli.Env) (ops.Ledger, string, error) {
-			beside(env, folder, s.notes)
-			return stays{s.ledger}, folder, nil
+		env.Open = func(_ string, env *cli.Env) (ops.Ledger, cli.Beside, error) {
+			return stays{s.ledger}, look(env, cli.Beside{Folder: folder, Notes: s.notes}), nil
 		}
 	}
 	return env
@@ -274,17 +281,19 @@ func cmdHas(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdStreams prints the streams whole, so that a scenario compares all that
-// happened. Ids that the scenario saved stand by their names, others by number;
-// times are those after the scenario's start. Positions never show.
+// cmdStreams writes the streams whole into the file "streams", so that a
+// scenario compares all that happened. Ids that the scenario saved stand by
+// their names, others by number; times are those after the scenario's start.
+// Positions never show.
 func cmdStreams(ts *testscript.TestScript, neg bool, args []string) {
 	s := sceneOf(ts)
-	if code := s.run(ts, []string{"events"}); code != 0 {
-		ts.Fatalf("decklog events exited with %d", code)
+	code, out, errs := s.run(ts, []string{"events"})
+	if code != 0 {
+		ts.Fatalf("decklog events exited with %d: %s", code, errs)
 	}
 	var order []string
 	streams := map[string][]string{}
-	for line := range bytes.Lines(s.last) {
+	for line := range bytes.Lines(out) {
 		var e cli.EventShown
 		ts.Check(json.Unmarshal(line, &e))
 		stream := s.readable(string(e.Stream))
@@ -292,14 +301,12 @@ func cmdStreams(ts *testscript.TestScript, neg bool, args []string) {
 			order = append(order, stream)
 		}
 		streams[stream] = append(streams[stream], fmt.Sprintf("  %d %s %s by %s %s",
-			e.Revision, s.readable(e.Time.String()), e.Type, e.Actor, s.readable(string(e.Data))))
+			e.Revision, s.readable(e.Time.String()), e.Type, s.readable(string(e.Actor)), s.readable(string(e.Data))))
 	}
 	var b strings.Builder
 	for _, stream := range order {
 		fmt.Fprintf(&b, "%s\n%s\n", stream, strings.Join(streams[stream], "\n"))
 	}
-	// Only the readable form is what the scenario compares.
-	ts.Setenv("STREAMS", b.String())
 	ts.Check(os.WriteFile(ts.MkAbs("streams"), []byte(b.String()), 0o600))
 }
 
@@ -323,6 +330,7 @@ func (s *scene) readable(line string) string {
 		return "+" + at.Sub(events.At(scenarioStart)).String()
 	})
 	line = strings.ReplaceAll(line, `"`+device()+`"`, `"DEVICE"`)
+	line = strings.ReplaceAll(line, "device:"+device(), "device:DEVICE")
 	line = strings.ReplaceAll(line, "@"+osUser(), "@USER")
 	line = strings.ReplaceAll(line, `"`+osUser()+`"`, `"USER"`)
 	return anyID.ReplaceAllStringFunc(line, func(id string) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"decklog/events"
+	"decklog/internal/notes"
 	"decklog/internal/ops"
 )
 
@@ -19,12 +20,18 @@ type Env struct {
 	Environ        func(string) string
 	Getwd          func() (string, error)
 	World          ops.World
-	// Open opens the ledger at an address; the folder beside it, where notes
-	// lie, is empty for one without a file.
-	Open func(url string, env *Env) (ledger ops.Ledger, folder string, err error)
+	// Open opens the ledger at an address, and says what lies beside it, also
+	// when it fails.
+	Open func(url string, env *Env) (ops.Ledger, Beside, error)
 	// Hook runs a harness's hook, and gives the exit code.
 	Hook    func(env *Env, harness string) int
 	Version Version
+}
+
+// Beside is what lies beside a ledger.
+type Beside struct {
+	Folder string // empty for a ledger without a file
+	Notes  *notes.Notes
 }
 
 // Version says which program this is.
@@ -82,7 +89,7 @@ type run struct {
 	as     string
 	id     string
 	ops    *ops.Ops
-	folder string
+	beside Beside
 	code   int
 }
 
@@ -274,11 +281,11 @@ func (r *run) open() error {
 	if url == "" {
 		url = r.Environ("DECKLOG_LEDGER")
 	}
-	ledger, folder, err := r.Open(url, r.Env)
+	ledger, beside, err := r.Open(url, r.Env)
 	if err != nil {
 		return err
 	}
-	r.folder = folder
+	r.beside = beside
 	r.ops = &ops.Ops{Ledger: ledger, World: r.World}
 	return nil
 }

@@ -51,10 +51,10 @@ func (r *run) policyFile() (string, error) {
 	if err := r.open(); err != nil {
 		return "", err
 	}
-	if r.folder == "" {
+	if r.beside.Folder == "" {
 		return "", misused("--policy is missing, and this ledger has no folder")
 	}
-	return filepath.Join(r.folder, PolicyName), nil
+	return filepath.Join(r.beside.Folder, PolicyName), nil
 }
 
 // PolicyName is what a policy file beside a ledger is called.

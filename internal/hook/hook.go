@@ -38,7 +38,7 @@ type Run struct {
 type Notes interface {
 	Busy(events.SessionID, events.Time) error
 	Idle(events.SessionID, events.Time) error
-	Fault(now events.Time, harness, event, session, code, what string)
+	Fault(now events.Time, harness, event, session, code, what string) error
 }
 
 // Do answers the hook. It never fails: see the package.
@@ -109,7 +109,9 @@ func (r *Run) fail(in input, f fault) {
 func (r *Run) tell(notes Notes, now events.Time, in input, f fault) {
 	fmt.Fprintf(r.Stderr, "decklog hook %s: %s: %s\n", r.Harness, f.code, f.says)
 	if notes != nil {
-		notes.Fault(now, r.Harness, in.Event, in.Session, f.code, f.says)
+		if err := notes.Fault(now, r.Harness, in.Event, in.Session, f.code, f.says); err != nil {
+			fmt.Fprintf(r.Stderr, "decklog hook %s: note the fault: %v\n", r.Harness, err)
+		}
 	}
 }
 
@@ -162,6 +164,9 @@ func (v *visit) takesPart() (bool, error) {
 	}
 	dir := workdir.Of(v.in.Cwd).Dir
 	return !slices.ContainsFunc(ignored, func(root string) bool {
+		if under, is := strings.CutPrefix(root, "~/"); is {
+			root = filepath.Join(v.Environ("HOME"), under)
+		}
 		root = workdir.Of(root).Dir
 		return dir == root || strings.HasPrefix(dir, strings.TrimSuffix(root, string(filepath.Separator))+string(filepath.Separator))
 	}), nil

@@ -58,14 +58,19 @@ func play(program, folder string) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// next names command lines to go on with.
+func (j *job) next() {
 	fmt.Printf(`
 Try next:
-  %[1]s --ledger %[2]s thread %[3]s
-  %[1]s --ledger %[2]s inbox --as %[4]s
-  %[1]s --ledger %[2]s events
-  %[1]s help
-`, "bin/decklog", j.ledger, question.Receipt.ID, asker)
-	return nil
+  bin/decklog --ledger %[1]s thread %[2]s
+  bin/decklog --ledger %[1]s inbox --as %[3]s
+  bin/decklog --ledger %[1]s events
+  bin/decklog help
+
+`, j.ledger, question.Receipt.ID, asker)
 }
 
 func (j *job) say(format string, args ...any) {
@@ -286,7 +291,7 @@ func (j *job) audit() error {
 		fmt.Println()
 		quote(out)
 	}
-	fmt.Println()
+	j.next()
 	out, _, err = j.run("", "", 0, "verify")
 	if err != nil {
 		return err

@@ -13,8 +13,11 @@ import (
 	"decklog/internal/rows"
 )
 
-// errClosed is what a closed ledger answers.
-var errClosed = errors.New("the ledger is closed")
+var (
+	errClosed = errors.New("the ledger is closed")
+	errEnded  = errors.New("its transaction has ended")
+	errView   = errors.New("a view only reads")
+)
 
 // Ledger is an [events.Ledger] in memory. It keeps the whole contract but one
 // part: what it holds is gone with the process. Update never has an unknown
@@ -61,11 +64,12 @@ func (l *Ledger) Update(fn func(events.Tx) error) error {
 	}
 	// An error or a panic of fn leaves the copy behind, and with it all that fn did.
 	t := &tx{reader: reader{s.copy()}, project: l.project}
+	defer t.finish()
 	if err := fn(t); err != nil {
 		return err
 	}
-	if t.failed != nil {
-		return t.failed
+	if t.refusal != nil {
+		return fmt.Errorf("update ledger: %w", t.refusal)
 	}
 	l.state.Store(t.state)
 	l.wake()

@@ -1,16 +1,13 @@
 package memory
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"sort"
 
 	"decklog/events"
 	"decklog/internal/rows"
 )
-
-// errView refuses a write in a view.
-var errView = errors.New("put row: a view only reads")
 
 // reader reads one state. Neither the data of an event nor the text of a body
 // that it gives may be changed.
@@ -80,4 +77,4 @@ func (r reader) Rows() events.Rows { return readOnly{r.rows} }
 // readOnly is the rows of a view.
 type readOnly struct{ *rows.Rows }
 
-func (readOnly) Put(string, []byte) error { return errView }
+func (readOnly) Put(string, []byte) error { return fmt.Errorf("put row: %w", errView) }

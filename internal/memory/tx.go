@@ -5,20 +5,38 @@ import (
 	"fmt"
 
 	"decklog/events"
+	"decklog/internal/rows"
 )
 
 // tx changes a copy of the state.
 type tx struct {
 	reader
 	project events.Projector
-	failed  error // of the first append that left half a batch; nothing may be kept then
+	// refusal is why it writes nothing more: an append that left half a batch,
+	// which must not be kept, or its end.
+	refusal error
 }
 
-func (t *tx) Rows() events.Rows { return t.rows }
+func (t *tx) finish() { t.refusal = errEnded }
+
+func (t *tx) Rows() events.Rows { return txRows{t.rows, t} }
+
+// txRows is the rows of a transaction, for as long as it may write.
+type txRows struct {
+	*rows.Rows
+	tx *tx
+}
+
+func (r txRows) Put(key string, value []byte) error {
+	if r.tx.refusal != nil {
+		return fmt.Errorf("put row: %w", r.tx.refusal)
+	}
+	return r.Rows.Put(key, value)
+}
 
 func (t *tx) Append(b events.Batch) ([]events.Recorded, error) {
-	if t.failed != nil {
-		return nil, t.failed
+	if t.refusal != nil {
+		return nil, fmt.Errorf("append to %s: %w", b.Stream, t.refusal)
 	}
 	head, there := t.head(b.Stream)
 	at := events.NoStream
@@ -30,11 +48,11 @@ func (t *tx) Append(b events.Batch) ([]events.Recorded, error) {
 	}
 	recorded, err := t.record(b, at, head.Digest)
 	if err == nil && len(recorded) > 0 {
-		err = t.project(t.rows, recorded)
+		err = t.project(t.Rows(), recorded)
 	}
 	if err != nil {
-		t.failed = fmt.Errorf("append to %s: %w", b.Stream, err)
-		return nil, t.failed
+		t.refusal = fmt.Errorf("append to %s: %w", b.Stream, err)
+		return nil, t.refusal
 	}
 	return recorded, nil
 }
@@ -84,6 +102,9 @@ func (t *tx) record(b events.Batch, head events.Revision, digest events.Digest) 
 }
 
 func (t *tx) ClearRows() error {
+	if t.refusal != nil {
+		return fmt.Errorf("clear rows: %w", t.refusal)
+	}
 	t.rows.Clear()
 	return nil
 }
@@ -92,6 +113,9 @@ func (t *tx) Tally(key string, n int, now events.Time) (int, events.Time, error)
 	c, there := t.tallies.Get(key)
 	if n == 0 {
 		return c.count, c.since, nil
+	}
+	if t.refusal != nil {
+		return 0, 0, fmt.Errorf("add to tally: %w", t.refusal)
 	}
 	if !there {
 		c.since = now
@@ -102,6 +126,9 @@ func (t *tx) Tally(key string, n int, now events.Time) (int, events.Time, error)
 }
 
 func (t *tx) EndTally(key string) error {
+	if t.refusal != nil {
+		return fmt.Errorf("end tally: %w", t.refusal)
+	}
 	t.tallies.Delete(key)
 	return nil
 }

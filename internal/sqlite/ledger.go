@@ -1,0 +1,281 @@
+// Package sqlite is the ledger of one machine: a SQLite file that many
+// processes append to and read at once.
+//
+// Beside ledger.db, and SQLite's own ledger.db-wal and ledger.db-shm, lie two
+// small files. ledger.lock is the ticket of which each process holds the lock
+// while it writes; it keeps the writers' turns fair. ledger.pulse is touched
+// after each commit, so that a process that waits for events is woken. Neither
+// holds anything: whoever deletes them loses fairness and promptness, no event.
+//
+// Nothing in a process that holds the ledger may open, read or close
+// ledger.db, -wal or -shm by itself. On some systems the first such close drops
+// the locks by which SQLite keeps processes apart, and an append is lost
+// without a sign. Backups and inspections go through SQLite.
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"decklog/events"
+)
+
+// ticketWaitMax is how long an Update waits for its turn among the processes.
+// It is longer than busyTimeout: one holder that SQLite makes wait that long
+// must not fail those behind it.
+const ticketWaitMax = 15 * time.Second
+
+// connectionsMax bounds the transactions of one Ledger that run at once, the
+// writing one included.
+const connectionsMax = 8
+
+// Readers in the way of emptying the log hold up an Update for scrubWaitMax,
+// and not the next before scrubEvery is over.
+const (
+	scrubWaitMax = 100 * time.Millisecond
+	scrubEvery   = time.Second
+)
+
+var (
+	errClosed = errors.New("the ledger is closed")
+	errEnded  = errors.New("its transaction has ended")
+	errView   = errors.New("a view only reads")
+)
+
+// Ledger is an [events.Ledger] in a SQLite file. Any number of goroutines may
+// use it. Update calls wait for each other; a view reads one snapshot and holds
+// up nobody, but while it runs the write-ahead log cannot shrink, so it should
+// read a page and end.
+//
+// The functions given to Update and View must not call the Ledger.
+//
+// After an Update whose outcome is unknown the Ledger answers nothing more than
+// [events.ErrUnknown]: what the kernel could not make durable once it may call
+// durable when asked again. Open the ledger anew.
+type Ledger struct {
+	path    string
+	journal string
+	project events.Projector
+
+	writing     sync.Mutex // held by the one Update that runs
+	ticket      ticket
+	connections pool
+	pulse       pulse
+	watch       watch
+	scrub       bool      // a body was dropped, and may still be in the write-ahead log
+	inTheWay    time.Time // when a reader last kept it there
+}
+
+var _ events.Ledger = (*Ledger)(nil)
+
+// options are what a test may want otherwise.
+type options struct {
+	ticketWaitMax time.Duration
+	lookEvery     time.Duration
+	vfs           string // SQLite's layer to the system
+	journal       string // empty for what the file system calls for
+}
+
+// Open opens the ledger at path, whose name should end in .db, and makes it
+// when it is not there: its folder for nobody but its owner (0700), its files
+// likewise (0600). Any number of processes may make it at the same time.
+//
+// The errors that a caller can tell apart are [events.ErrNewer],
+// [events.ErrDamaged] (the file is something else), [events.ErrReadOnly],
+// [events.ErrNoSpace] and [events.ErrLocked].
+func Open(path string, project events.Projector) (*Ledger, error) {
+	return open(path, project, options{ticketWaitMax: ticketWaitMax, lookEvery: lookEvery, vfs: diskName})
+}
+
+func open(path string, project events.Projector, o options) (*Ledger, error) {
+	path, err := makeFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("open ledger: %w", explain(err))
+	}
+	if o.journal == "" {
+		if o.journal, err = journalFor(filepath.Dir(path)); err != nil {
+			return nil, fmt.Errorf("open ledger: %w", explain(err))
+		}
+	}
+	beside := strings.TrimSuffix(path, ".db")
+	l := &Ledger{
+		path:    path,
+		journal: o.journal,
+		project: project,
+		ticket:  ticket{path: beside + ".lock", waitMax: o.ticketWaitMax},
+		pulse:   pulse{path: beside + ".pulse"},
+	}
+	l.connections.init(func() (*connection, error) { return connect(path, o) })
+	l.watch.init(l.end, o.lookEvery)
+
+	if err := l.prepare(); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("open ledger %s: %w", path, err)
+	}
+	return l, nil
+}
+
+// JournalMode is how SQLite keeps a commit whole: "wal", or "delete" on a file
+// system that other machines may share, where a write-ahead log is not safe.
+func (l *Ledger) JournalMode() string { return l.journal }
+
+// View calls fn with a snapshot. An error of fn is returned as it is.
+func (l *Ledger) View(fn func(events.Reader) error) error {
+	c, err := l.connections.lend()
+	if err != nil {
+		return fmt.Errorf("view ledger: %w", err)
+	}
+	defer l.connections.giveBack(c)
+	if err := c.exec("BEGIN"); err != nil {
+		return fmt.Errorf("view ledger: %w", err)
+	}
+	r := &reader{c}
+	defer r.end()
+	return fn(r)
+}
+
+// Update calls fn once. It has the outcomes that [events.Ledger] promises. An
+// error of fn is returned as it is, and like a panic of fn it rolls everything
+// back.
+//
+// When a body was dropped, Update tries to empty the write-ahead log, the last
+// place that holds the body's bytes. A reader may be in the way; then a later
+// Update tries again, and at the latest the last process to close the ledger.
+func (l *Ledger) Update(fn func(events.Tx) error) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	c, err := l.connections.lend()
+	if err != nil {
+		return fmt.Errorf("update ledger: %w", err)
+	}
+	defer l.connections.giveBack(c)
+	if err := l.ticket.take(); err != nil {
+		return fmt.Errorf("update ledger: %w", err)
+	}
+	defer l.ticket.giveBack()
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("update ledger: %w", err)
+	}
+	t := &tx{reader: &reader{c}, project: l.project}
+	defer t.end()
+	if err := fn(t); err != nil {
+		return err
+	}
+	if err := l.commit(c, t); err != nil {
+		return fmt.Errorf("update ledger: %w", err)
+	}
+	return nil
+}
+
+// commit makes the transaction durable, and tells those who wait.
+func (l *Ledger) commit(c *connection, t *tx) error {
+	if err := t.alive(); err != nil {
+		return err
+	}
+	switch err := c.run("COMMIT"); {
+	case err == nil:
+	case errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.BUSY):
+		return fmt.Errorf("commit: %w", explain(err)) // it holds still, and rolls back
+	default:
+		err = fmt.Errorf("commit: %w: %w", events.ErrUnknown, explain(err))
+		l.connections.refuse(err)
+		return err
+	}
+	if t.appended {
+		l.pulse.ring()
+		l.watch.saw(t.last, nil)
+	}
+	l.scrub = l.scrub || t.dropped
+	if l.scrub && time.Since(l.inTheWay) > scrubEvery {
+		if l.scrub = c.emptyLog() != nil; l.scrub {
+			l.inTheWay = time.Now()
+		}
+	}
+	return nil
+}
+
+// Close waits for the transactions that run, ends all waiting, and closes the
+// ledger. The last process to close it moves the write-ahead log into the file,
+// so that the next to open it starts at once. A second Close does nothing.
+func (l *Ledger) Close() error {
+	l.watch.close()
+	err := l.connections.close()
+	l.ticket.close()
+	l.pulse.close()
+	if err != nil {
+		return fmt.Errorf("close ledger: %w", err)
+	}
+	return nil
+}
+
+func (l *Ledger) end() (end events.Position, err error) {
+	err = l.View(func(r events.Reader) error {
+		end, err = r.End()
+		return err
+	})
+	return end, err
+}
+
+// makeFile makes an empty file at path for its owner alone, and the folder it
+// lies in, unless they are there. SQLite would give it the rights of any new
+// file. The path it returns has no symbolic links, so that all processes put
+// the files beside the ledger into one folder.
+func makeFile(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	for range 2 {
+		var f *os.File
+		// Never without O_EXCL: another Ledger in this process may have it open.
+		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		switch {
+		case err == nil:
+			f.Close()
+		case errors.Is(err, os.ErrExist):
+		case errors.Is(err, os.ErrNotExist):
+			if err := makeFolder(filepath.Dir(path)); err != nil {
+				return "", err
+			}
+			continue
+		default:
+			return "", err
+		}
+		return filepath.EvalSymlinks(path)
+	}
+	return "", err
+}
+
+// makeFolder makes a folder with those above it, durably: a commit is worth
+// nothing in a folder that a power cut takes away.
+func makeFolder(folder string) error {
+	var missing []string
+	for above := folder; ; above = filepath.Dir(above) {
+		if _, err := os.Stat(above); err == nil {
+			break
+		}
+		missing = append(missing, above)
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	for _, made := range missing {
+		f, err := os.Open(filepath.Dir(made))
+		if err != nil {
+			return err
+		}
+		err = f.Sync()
+		f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"decklog/events"
+)
+
+// lookEvery is how soon a commit is seen whose writer died before it touched
+// the pulse, or whose touch the kernel had no watch for.
+const lookEvery = time.Second
+
+// Wait returns nil once the ledger's end lies after the given position,
+// whichever process appended, or the context's error when that comes first. A
+// waiter is woken; it does not poll.
+func (l *Ledger) Wait(ctx context.Context, after events.Position) error {
+	l.watch.start(l.pulse.path)
+	// Look only now: what is committed from here on wakes the watch.
+	end, err := l.end()
+	if err != nil {
+		return fmt.Errorf("wait for the ledger: %w", err)
+	}
+	l.watch.saw(end, nil)
+	for {
+		end, err, changed := l.watch.seen()
+		switch {
+		case err != nil:
+			return fmt.Errorf("wait for the ledger: %w", err)
+		case end > after:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// pulse is the file that a writer touches after a commit. What is written does
+// not matter, and that it fails does not either: the waiters look every
+// lookEvery anyway. It is for one goroutine at a time.
+type pulse struct {
+	path string
+	file *os.File
+}
+
+func (p *pulse) ring() {
+	if p.file == nil {
+		f, err := os.OpenFile(p.path, os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			return
+		}
+		p.file = f
+	}
+	p.file.WriteAt([]byte{'.'}, 0)
+}
+
+func (p *pulse) close() {
+	if p.file != nil {
+		p.file.Close()
+		p.file = nil
+	}
+}
+
+// watch knows how far the ledger is known to reach, and tells all waiters of
+// one process with a single look for each touch of the pulse.
+type watch struct {
+	look      func() (events.Position, error)
+	lookEvery time.Duration
+
+	mu      sync.Mutex
+	end     events.Position
+	err     error         // of the last look, or that the ledger is closed
+	changed chan struct{} // closed, and replaced, with each change of these
+	stop    chan struct{} // nil until somebody waits
+	stopped chan struct{}
+	closed  bool
+}
+
+func (w *watch) init(look func() (events.Position, error), every time.Duration) {
+	w.look, w.lookEvery = look, every
+	w.changed = make(chan struct{})
+}
+
+// seen is how far the ledger was seen to reach, and what is closed when it is
+// seen to have changed.
+func (w *watch) seen() (events.Position, error, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.end, w.err, w.changed
+}
+
+// saw notes a look.
+func (w *watch) saw(end events.Position, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || err == nil && w.err == nil && end <= w.end {
+		return
+	}
+	w.end, w.err = max(w.end, end), err
+	w.tell()
+}
+
+// tell wakes all who wait. It is called under mu.
+func (w *watch) tell() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// start watches the pulse from now until close. Where the kernel has no watch
+// left to give, only the looks at lookEvery remain.
+func (w *watch) start(pulse string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stop != nil || w.closed {
+		return
+	}
+	w.stop, w.stopped = make(chan struct{}), make(chan struct{})
+	go w.follow(watchFile(pulse), w.stop, w.stopped)
+}
+
+// watchFile watches a file, which it makes if need be; nil when it cannot.
+func watchFile(path string) *fsnotify.Watcher {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil
+	}
+	f.Close()
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil
+	}
+	if err := watcher.Add(path); err != nil {
+		watcher.Close()
+		return nil
+	}
+	return watcher
+}
+
+func (w *watch) follow(watcher *fsnotify.Watcher, stop, stopped chan struct{}) {
+	defer close(stopped)
+	var touched chan fsnotify.Event
+	var missed chan error
+	if watcher != nil {
+		defer watcher.Close()
+		touched, missed = watcher.Events, watcher.Errors
+	}
+	tick := time.NewTicker(w.lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case _, open := <-touched:
+			if !open {
+				touched, missed = nil, nil
+			}
+		case <-missed:
+		case <-tick.C:
+		}
+		w.saw(w.look())
+	}
+}
+
+// close ends the watch, and tells the waiters.
+func (w *watch) close() {
+	w.mu.Lock()
+	stop, stopped := w.stop, w.stopped
+	if !w.closed {
+		w.closed, w.err = true, errClosed
+		w.tell()
+		if stop != nil {
+			close(stop)
+		}
+	}
+	w.mu.Unlock()
+	if stopped != nil {
+		<-stopped
+	}
+}

@@ -1,0 +1,177 @@
+package sqlite
+
+import (
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"decklog/events"
+)
+
+// tx is the writing transaction. The first write that fails ends it: half a
+// batch must not be committed, whatever the caller does with the error.
+type tx struct {
+	*reader
+	project events.Projector
+	failed  error
+
+	last     events.Position // of the ledger, and the running maximum of its times
+	high     events.Time     //   there; both known from the first append on
+	appended bool
+	dropped  bool // a body
+	writes   int
+}
+
+// alive is why the transaction can do nothing more; nil while it can.
+func (t *tx) alive() error {
+	switch {
+	case t.failed != nil:
+		return t.failed
+	case t.c == nil:
+		return errEnded
+	case t.c.db.GetAutocommit():
+		// SQLite does this after an error that leaves it no choice. The next
+		// statement would be committed by itself.
+		return fmt.Errorf("the transaction was rolled back: %w", errEnded)
+	}
+	return nil
+}
+
+func (t *tx) write(what, sql string, args ...any) error {
+	if err := t.alive(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	t.writes++
+	if err := t.c.exec(sql, args...); err != nil {
+		t.failed = fmt.Errorf("%s: %w", what, err)
+		return t.failed
+	}
+	return nil
+}
+
+func (t *tx) Rows() events.Rows { return table{reader: t.reader, tx: t} }
+
+func (t *tx) Append(b events.Batch) ([]events.Recorded, error) {
+	if err := t.alive(); err != nil {
+		return nil, fmt.Errorf("append to %s: %w", b.Stream, err)
+	}
+	head, digest, err := t.head(b.Stream)
+	if err == nil && head != b.Expected {
+		return nil, fmt.Errorf("append to %s at revision %d, expected %d: %w", b.Stream, head, b.Expected, events.ErrConflict)
+	}
+	var recorded []events.Recorded
+	if err == nil {
+		recorded, err = t.record(b, head, digest)
+	}
+	if err == nil && len(recorded) > 0 {
+		err = t.project(t.Rows(), recorded)
+	}
+	if err != nil {
+		t.failed = fmt.Errorf("append to %s: %w", b.Stream, err)
+		return nil, t.failed
+	}
+	return recorded, nil
+}
+
+// record puts the batch's events into their places, after the revision and
+// digest of the stream's head.
+func (t *tx) record(b events.Batch, head events.Revision, digest events.Digest) ([]events.Recorded, error) {
+	if err := t.findLast(); err != nil {
+		return nil, err
+	}
+	out := make([]events.Recorded, 0, len(b.Events))
+	for _, p := range b.Events {
+		if p.Stream != b.Stream {
+			return nil, fmt.Errorf("event %s is of stream %s", p.ID, p.Stream)
+		}
+		if p.ID == "" {
+			return nil, fmt.Errorf("event id %q is not new", p.ID)
+		}
+		data, version, err := events.Encode(p.Event)
+		if err != nil {
+			return nil, err
+		}
+		head++
+		r := events.Recorded{
+			Position: t.last + 1,
+			Stream:   b.Stream,
+			Revision: head,
+			ID:       p.ID,
+			Time:     b.Time,
+			Actor:    p.Actor,
+			Cause:    p.Cause,
+			Policy:   b.Policy,
+			Version:  version,
+			Data:     data,
+		}
+		// What is folded now is what a replay will read.
+		r.Event, _ = events.Decode(p.Event.EventType(), version, data)
+		digest = r.Chain(digest)
+		r.Digest = digest
+		if err := t.store(r, p); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// findLast reads what the transaction then carries on by itself.
+func (t *tx) findLast() error {
+	if t.appended {
+		return nil
+	}
+	return t.query("last event", func(s *sqlite3.Stmt) {
+		t.last, t.high = events.Position(s.ColumnInt64(0)), events.Time(s.ColumnInt64(1))
+	}, `SELECT position, high FROM events ORDER BY position DESC LIMIT 1`)
+}
+
+// store writes an event, its body, and what it makes of earlier bodies.
+func (t *tx) store(r events.Recorded, p events.Proposed) error {
+	high := r.Time
+	if t.last > 0 {
+		high = max(high, t.high)
+	}
+	if err := t.write("store event "+string(r.ID),
+		`INSERT INTO events (`+columns+`, high) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		int64(r.Position), string(r.Stream), int64(r.Revision), string(r.ID), string(r.Type()), int64(r.Version),
+		int64(r.Time), string(r.Actor), string(r.Cause.Command), string(r.Cause.Event), int64(r.Policy),
+		r.Data, r.Digest[:], int64(high)); err != nil {
+		return err
+	}
+	t.last, t.high, t.appended = r.Position, high, true
+	if b := p.Body; b != nil {
+		if err := t.write("store body of "+string(r.ID),
+			`INSERT INTO bodies (position, salt, body, fingerprint) VALUES (?, ?, ?, ?)`,
+			int64(r.Position), b.Salt[:], b.Text, b.Fingerprint[:]); err != nil {
+			return err
+		}
+	}
+	for _, id := range p.Drops {
+		t.dropped = true
+		if err := t.write("drop body of "+string(id),
+			`DELETE FROM bodies WHERE position = (SELECT position FROM events WHERE id = ?)`, string(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) ClearRows() error { return t.write("clear rows", `DELETE FROM rows`) }
+
+func (t *tx) Tally(key string, n int, now events.Time) (count int, since events.Time, err error) {
+	if n != 0 {
+		if err := t.write("add to tally", `INSERT INTO tallies (key, count, since) VALUES (?, ?, ?)
+			ON CONFLICT (key) DO UPDATE SET count = count + excluded.count`, key, int64(n), int64(now)); err != nil {
+			return 0, 0, err
+		}
+	}
+	err = t.query("tally", func(s *sqlite3.Stmt) {
+		count, since = s.ColumnInt(0), events.Time(s.ColumnInt64(1))
+	}, `SELECT count, since FROM tallies WHERE key = ?`, key)
+	return count, since, err
+}
+
+func (t *tx) EndTally(key string) error {
+	return t.write("end tally", `DELETE FROM tallies WHERE key = ?`, key)
+}
