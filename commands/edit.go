@@ -99,7 +99,7 @@ func (c Call) own(s *projections.State, id string, now events.Time, p events.Pol
 	if !live {
 		return nil, author, NotLive(s, c, now)
 	}
-	m, r := FindMessage(s, strings.TrimSpace(id))
+	m, r := FindMessage(s, id)
 	if r != nil {
 		return nil, author, r
 	}

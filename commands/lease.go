@@ -75,11 +75,16 @@ func (c Taking) ready(s *projections.State, at events.Participant, q projections
 		item.Leased = events.Leased{
 			Kind: events.ItemNotice, Message: m.ID, Thread: m.Thread, Attempt: d.Notice.Attempt + 1, Reason: d.Notice.Reason, To: d.To,
 		}
-		return item, !c.Stopping
+		// It is told to the one who sent the lost message; another session of the
+		// same person did not.
+		return item, at == c.Who && !c.Stopping
 	}
 	item.Leased = events.Leased{
 		Kind: events.ItemMessage, Message: m.ID, Thread: m.Thread, Attempt: d.Attempt + 1,
-		Pending: m.Turn == events.Working, Edited: d.Again,
+		Pending: m.Turn == events.Working,
+		// Also when the run that was offered the stub never confirmed: it may have
+		// printed it, and a mere repeat would then not be acted on.
+		Edited: d.Again || d.AsStub && m.Turn == events.Final,
 	}
 	switch {
 	case m.Awaited(now), now >= m.Expires:

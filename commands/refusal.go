@@ -172,7 +172,8 @@ func (r *Refusal) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "refused: %s: %s\n", r.Code, r.Message)
 	for _, c := range r.Candidates {
-		fmt.Fprintf(&b, "  %s  %s  %s  %s  %s\n", c.Session, or(c.Harness, "-"), or(c.Directory, "-"), or(c.Branch, "-"), liveWord(c.Live))
+		line := fmt.Sprintf("  %s  %s  %s  %s  %s", c.Session, or(c.Harness, "-"), or(c.Directory, "-"), or(c.Branch, "-"), liveWord(c.Live))
+		b.WriteString(strings.ReplaceAll(line, "\n", " ") + "\n") // a branch may be called anything
 	}
 	fmt.Fprintf(&b, "Fix: %s\n", r.Fix)
 	fmt.Fprintf(&b, "Example: %s\n", r.Example)

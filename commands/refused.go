@@ -2,6 +2,7 @@ package commands
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"decklog/events"
 	"decklog/projections"
@@ -34,14 +35,29 @@ func RefusedIn(s *projections.State, c Call, p events.Policy) (events.Stream, ev
 	return events.DeviceStream(c.Device), projections.Device(c.Device)
 }
 
+// SaysBytesMax bounds what a refusal's event keeps of the words told: these may
+// quote what the caller wrote, which has no bound.
+const SaysBytesMax = 1024
+
+// cut leaves a text's first max bytes, up to a whole rune.
+func cut(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	for max > 0 && !utf8.RuneStart(s[max]) {
+		max--
+	}
+	return s[:max]
+}
+
 // Refused is the event of a refusal. next is the revision that it will have: the
 // same command may be refused again, and each time is its own event.
 func (r *Refusal) Refused(name string, c Call, stream events.Stream, by events.Participant, next events.Revision) events.Proposed {
 	return events.Proposed{
-		Stream: stream, ID: c.ID.Refusal(next), Actor: by, Cause: events.Cause{Command: c.ID},
+		Stream: stream, ID: c.ID.Refusal(stream, next), Actor: by, Cause: events.Cause{Command: c.ID},
 		Event: events.CommandRefused{
-			Command: name, Code: string(r.Code), Status: r.Status, Says: r.Message, Thread: r.Thread, Message: r.MessageID,
-			Lease: r.Lease, To: r.To, By: by, Limit: r.Limit, Free: r.Free,
+			Command: name, Code: string(r.Code), Status: r.Status, Says: cut(r.Message, SaysBytesMax), Thread: r.Thread, Message: r.MessageID,
+			Lease: r.Lease, To: cut(r.To, ToBytesMax), By: by, Limit: r.Limit, Free: r.Free,
 		},
 	}
 }
@@ -58,7 +74,7 @@ func Counted(c Call, stream events.Stream, by events.Participant, count int, sin
 		return nil
 	}
 	return &events.Proposed{
-		Stream: stream, ID: c.ID.Refusal(next), Actor: by, Cause: events.Cause{Command: c.ID},
+		Stream: stream, ID: c.ID.Refusal(stream, next), Actor: by, Cause: events.Cause{Command: c.ID},
 		Event: events.CommandRefused{
 			Command: "any", Code: "counted", Status: 429,
 			Says: "refusals within a minute beyond those recorded one by one", By: by, Counted: count,

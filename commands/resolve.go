@@ -47,7 +47,7 @@ func (c Call) resolve(s *projections.State, to string, now events.Time, p events
 	for _, f := range found[:min(len(found), CandidatesMax)] {
 		r.Candidates = append(r.Candidates, c.candidate(f, now))
 	}
-	return resolved{}, r.example(`decklog send --to %s -- "text"`, found[0].ID)
+	return resolved{}, r.example(`decklog send --to %s -- "text"`, or(safeWord(string(found[0].ID)), "SESSION"))
 }
 
 func several(n int) string {

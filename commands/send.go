@@ -162,8 +162,8 @@ func (d *draft) badRequest() *Refusal {
 			fix("use working for a stub whose answer is to come, final (or nothing) for everything else")
 	}
 	switch {
-	case len(d.To) > ToBytesMax:
-		return bad("the recipient takes %d bytes; at most %d", len(d.To), ToBytesMax)
+	case len(d.To) > ToBytesMax || !utf8.ValidString(d.To):
+		return bad("the recipient takes %d bytes; at most %d, of UTF-8", len(d.To), ToBytesMax)
 	case len(d.ReplyTo) > ToBytesMax:
 		return bad("the id replied to takes %d bytes; at most %d", len(d.ReplyTo), ToBytesMax)
 	case d.To == "" && d.ReplyTo == "":
@@ -190,7 +190,7 @@ func (d *draft) badRequest() *Refusal {
 		switch {
 		case len(ref) == 0 || len(ref) > RefBytesMax:
 			return bad("ref %d takes %d bytes; from 1 to %d", i+1, len(ref), RefBytesMax)
-		case !utf8.ValidString(ref) || !refShape().MatchString(ref) || !shownWhole(ref):
+		case !utf8.ValidString(ref) || !isAddress(ref) || !shownWhole(ref):
 			return bad("ref %d, %q, is no address", i+1, ref).
 				fix(`a ref is HARNESS:SESSION[/ORDINAL[:LINE]], file:PATH[:LINE] or commit:SHA, without any of " < >`).
 				example(`decklog send --to SESSION --ref file:lease/lease.go:42 --ref commit:4f2a9c1 -- "text"`)
@@ -199,9 +199,25 @@ func (d *draft) badRequest() *Refusal {
 	return d.toOneself()
 }
 
-// refShape is what an address looks like; compiled when a message first has one.
-var refShape = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(commit:[0-9a-fA-F]{7,64}|file:[^\n\t]+|[a-z][a-z0-9-]*:[^\s/]+(/[0-9]+(:[0-9]+)?)?)$`)
+// isAddress says whether a ref is an address. What begins with commit or file
+// is no session of a harness of that name.
+func isAddress(ref string) bool {
+	kind, place, _ := strings.Cut(ref, ":")
+	shape := refShapes()[kind]
+	if shape == nil {
+		shape, place = refShapes()[""], ref
+	}
+	return shape.MatchString(place)
+}
+
+// refShapes are what addresses look like, by what they begin with; compiled when
+// a message first has one.
+var refShapes = sync.OnceValue(func() map[string]*regexp.Regexp {
+	return map[string]*regexp.Regexp{
+		"commit": regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`),
+		"file":   regexp.MustCompile(`^[^\n\t]+$`),
+		"":       regexp.MustCompile(`^[a-z][a-z0-9-]*:[^\s/]+(/[0-9]+(:[0-9]+)?)?$`),
+	}
 })
 
 // refEscapesMax bounds how many of a ref's characters take more than one when
@@ -216,11 +232,23 @@ func shownWhole(ref string) bool {
 		switch {
 		case r == '"' || r == '<' || r == '>' || !unicode.IsPrint(r):
 			return false
-		case r == '&' || r == '\\':
+		case r == '&' || r == '\\' || likeAnAngle(r):
 			escapes++
 		}
 	}
 	return escapes <= refEscapesMax
+}
+
+// likeAnAngle says whether a rune may be shown as a reference, because it could
+// be taken for an angle bracket. Which ones are is for who shows them; here any
+// sign counts that is not ASCII, and the letters that have the shape.
+func likeAnAngle(r rune) bool {
+	return r >= utf8.RuneSelf && (!unicode.In(r, unicode.L, unicode.M, unicode.N) || unicode.Is(angularLetters, r))
+}
+
+var angularLetters = &unicode.RangeTable{
+	R16: []unicode.Range16{{0x1433, 0x1439, 1}, {0x1440, 0x1447, 1}, {0x150c, 0x150c, 1}, {0x16b2, 0x16b2, 1}, {0x2cb4, 0x2cb5, 1}},
+	R32: []unicode.Range32{{0x16f3f, 0x16f3f, 1}, {0x21fe8, 0x21fe8, 1}},
 }
 
 func firstInvalid(b []byte) int {
@@ -340,6 +368,7 @@ func (d *draft) parent() *Refusal {
 // FindMessage finds the message that a full id, or a prefix that one message
 // has, names.
 func FindMessage(s *projections.State, id string) (*projections.Message, *Refusal) {
+	id = strings.TrimSpace(id)
 	if m := s.Message(events.MessageID(id)); m != nil {
 		return m, nil
 	}

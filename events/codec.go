@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -80,7 +81,11 @@ func Decode(t Type, version int, data []byte) (Event, error) {
 
 func decode[E Event](t Type, data []byte) (Event, error) {
 	var e E
-	if err := json.Unmarshal(data, &e); err != nil {
+	err := json.Unmarshal(data, &e)
+	if err == nil && bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
+		err = errors.New("null is no object") // to encoding/json it is an empty one
+	}
+	if err != nil {
 		return Unknown{Type: t, Version: SchemaVersion, Data: data}, fmt.Errorf("decode %s: %w: %w", t, ErrDamaged, err)
 	}
 	return e, nil

@@ -41,11 +41,12 @@ func (c CommandID) Event(n int) EventID {
 	return EventID(derive("event", string(c), strconv.Itoa(n)))
 }
 
-// Refusal is the id of the event that refused the command in its stream at this
-// revision. A refusal binds nothing, so the same command may be refused more
-// than once; each is its own event.
-func (c CommandID) Refusal(at Revision) EventID {
-	return EventID(derive("refusal", string(c), strconv.FormatInt(int64(at), 10)))
+// Refusal is the id of the event that refused the command in this stream, at
+// this revision. A refusal binds nothing, so the same command may be refused
+// more than once, and in another stream once more is known of who asks; each is
+// its own event.
+func (c CommandID) Refusal(in Stream, at Revision) EventID {
+	return EventID(derive("refusal", string(c), string(in), strconv.FormatInt(int64(at), 10)))
 }
 
 // Message is the id of the message that the command sends.

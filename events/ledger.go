@@ -78,13 +78,15 @@ type Reader interface {
 
 // Rows is the ordered map in which a ledger keeps the rows of the views, beside
 // its events and in their transaction. It gives keys and values no meaning.
-// Keys are compared byte by byte.
+// Keys are compared byte by byte, and none is empty. What was read must not be
+// changed in place.
 type Rows interface {
 	// Get reads a row; nil when there is none.
 	Get(key string) ([]byte, error)
 	// Scan calls visit with each row whose key begins with prefix and lies
 	// after the key after (or, backward, before it; "" begins at the end),
-	// until visit returns false.
+	// until visit returns false. What visit puts or removes ahead of the scan
+	// is seen as it then is.
 	Scan(prefix, after string, backward bool, visit func(key string, value []byte) bool) error
 	// Put writes a row; a nil value removes it.
 	Put(key string, value []byte) error
@@ -100,7 +102,9 @@ type Projector func(Rows, []Recorded) error
 type Tx interface {
 	Reader
 	// Append puts the batch at the end of its stream. ErrConflict when the
-	// stream's head is not the one expected.
+	// stream's head is not the one expected. After any other error the
+	// transaction writes nothing more, and Update fails whatever its function
+	// returns.
 	Append(Batch) ([]Recorded, error)
 	// ClearRows removes every row of the views, for a rebuild in the same transaction.
 	ClearRows() error

@@ -18,11 +18,15 @@ const timeLayout = "2006-01-02T15:04:05.000000Z"
 // At turns a clock's reading into a Time; what is finer than a microsecond is cut.
 func At(t time.Time) Time { return Time(t.UnixMicro()) }
 
-// ParseTime reads RFC 3339 with any offset and up to nine digits.
+// ParseTime reads RFC 3339 with any offset and up to nine digits. Its year must
+// have four digits in UTC too, or it could not be written again.
 func ParseTime(s string) (Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
 		return 0, fmt.Errorf("parse time %q: %w", s, err)
+	}
+	if year := t.UTC().Year(); year < 0 || year > 9999 {
+		return 0, fmt.Errorf("parse time %q: in UTC its year is %d", s, year)
 	}
 	return At(t), nil
 }

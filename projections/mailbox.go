@@ -176,7 +176,7 @@ func (s *State) mailboxLeased(e events.MailboxLeased, r events.Recorded) {
 			continue
 		}
 		if d := m.Delivery(e.Mailbox); d != nil {
-			d.State, d.Attempt, d.AsStub = events.StateLeased, it.Attempt, it.Pending
+			d.State, d.Attempt, d.AsStub, d.Again = events.StateLeased, it.Attempt, it.Pending, it.Edited
 			d.Leases = append(d.Leases, DeliveryLease{
 				Lease: e.Lease, By: e.Mailbox, Attempt: it.Attempt, Leased: r.Time,
 			})

@@ -17,7 +17,7 @@ type Thread struct {
 	Seats        []string             `json:"seats,omitempty"` // that take part
 	Done         bool                 `json:"done"`
 	ClosedBy     *Closing             `json:"closed_by,omitempty"`
-	Pending      []Pending            `json:"pending,omitempty"` // its working messages, oldest first
+	Pending      []Pending            `json:"pending,omitempty"` // its agents' working messages, oldest first
 	Owed         []Owed               `json:"owed,omitempty"`    // its open items, oldest first
 }
 
@@ -73,7 +73,7 @@ func (s *State) threadSpoken(m *Message, parent *Message) {
 	if m.To.Kind == events.KindSeat {
 		t.seated(m.To.ID.Name())
 	}
-	if m.Turn == events.Working && m.FinalBy != nil {
+	if m.Turn == events.Working && m.FinalBy != nil && m.Author.Kind != events.KindPerson {
 		t.Pending = append(t.Pending, Pending{From: m.Author.ID, Message: m.ID, Until: *m.FinalBy})
 	}
 	if m.Intent == events.Request {
@@ -122,7 +122,8 @@ func (s *State) threadDone(e events.ThreadDone, r events.Recorded) {
 
 // Talk tells how many messages of agents the thread's rate counts in the time
 // before now, as far as limit, whether a person spoke in that time, and when
-// the earliest of those counted was sent.
+// the earliest of those counted was sent. It looks past the limit for the
+// person, whose word lifts the bound however much was said since.
 func (s *State) Talk(id events.ThreadID, now events.Time, within time.Duration, limit int) (count int, person bool, earliest events.Time) {
 	s.scan(key("talk", string(id), ""), "", true, func(_ string, value []byte) bool {
 		n, _ := strconv.ParseInt(word(value, 1), 10, 64)
@@ -139,10 +140,12 @@ func (s *State) Talk(id events.ThreadID, now events.Time, within time.Duration, 
 			person = true
 			return false
 		case "agent":
-			count++
-			earliest = at
+			if count < limit {
+				count++
+				earliest = at
+			}
 		}
-		return count < limit
+		return true
 	})
 	return count, person, earliest
 }
@@ -178,16 +181,19 @@ type NamedEvent struct {
 	Type     events.Type
 }
 
-// Find gives what a full id, or a prefix of one, names: threads and messages,
-// at most limit, by id.
+// Find gives what a full id, or a prefix of one, names: at most limit threads
+// and limit messages, by id.
 func (s *State) Find(prefix string, limit int) (threads []events.ThreadID, messages []events.MessageID) {
 	s.scan(key("id", prefix), "", false, func(k string, value []byte) bool {
-		if string(value) == "thread" {
+		switch {
+		case string(value) != "thread":
+			if len(messages) < limit {
+				messages = append(messages, events.MessageID(last(k)))
+			}
+		case len(threads) < limit:
 			threads = append(threads, events.ThreadID(last(k)))
-		} else {
-			messages = append(messages, events.MessageID(last(k)))
 		}
-		return len(threads)+len(messages) < limit
+		return len(threads) < limit || len(messages) < limit
 	})
 	return threads, messages
 }

@@ -114,9 +114,16 @@ func defaultLedger() (string, error) {
 
 func runHook(env *cli.Env, harness string) int {
 	ignoreClosedPipes()
-	run := hook.Run{
+	newHook(env, harness).Do()
+	return cli.ExitDone
+}
+
+// newHook is one run of a harness's hook, in the program's surroundings.
+func newHook(env *cli.Env, harness string) *hook.Run {
+	run := &hook.Run{
 		Harness: harness, Stdin: env.Stdin, Stdout: env.Stdout, Stderr: env.Stderr,
-		Environ: env.Environ, Age: process.Age, Process: process.Harness,
+		Environ: env.Environ, Now: env.World.Now, Age: process.Age, Process: process.Harness,
+		Code: func(err error) string { return cli.FailureOf(err).Code },
 		Open: func() (*ops.Ops, hook.Notes, error) {
 			ledger, beside, err := env.Open(env.Environ("DECKLOG_LEDGER"), env)
 			if err != nil {
@@ -131,8 +138,12 @@ func runHook(env *cli.Env, harness string) int {
 			return &ops.Ops{Ledger: ledger, World: world}, beside.Notes, nil
 		},
 	}
-	run.Do()
-	return cli.ExitDone
+	if clock.Test {
+		// A harness above a test is the one that somebody runs the test in, and
+		// none of the test's sessions.
+		run.Process = func(string) (events.Process, bool) { return events.Process{}, false }
+	}
+	return run
 }
 
 func random(b []byte) {

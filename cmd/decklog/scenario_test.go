@@ -41,12 +41,19 @@ var scenarioStart = time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 //	exits N decklog ARG...  the same, with this exit code
 //	save NAME PATH          keeps a value of the JSON printed last, as receipt.id
 //	is PATH VALUE           that value must be this one (! for not)
+//	same PATH FILE          that text must be the file's, byte for byte
 //	has PATH N              that list must have this many elements
 //	streams                 writes every stream to the file "streams", readable (-update rewrites what it is compared with)
 func TestScenarios(t *testing.T) {
-	program := buildWithTestClock(t)
 	for _, mode := range []string{"memory", "sqlite", "program"} {
 		t.Run(mode, func(t *testing.T) {
+			program := ""
+			if mode == "program" {
+				if testing.Short() {
+					t.Skip("starts a process for each line of each scenario")
+				}
+				program = build(t, "testclock")
+			}
 			testscript.Run(t, testscript.Params{
 				Dir:                "../../testdata/scenarios",
 				UpdateScripts:      *update && mode == "program",
@@ -58,7 +65,7 @@ func TestScenarios(t *testing.T) {
 					e.Setenv("HOME", e.WorkDir)
 					e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 					e.Setenv("USER", osUser())
-					e.Values[sceneKey{}] = &scene{mode: mode, program: program, names: map[string]string{}}
+					e.Values[sceneKey{}] = &scene{mode: mode, program: program, names: map[string]string{}, work: e.WorkDir}
 					return os.WriteFile(clock, []byte(scenarioStart.Format(time.RFC3339Nano)), 0o600)
 				},
 				Condition: func(cond string) (bool, error) {
@@ -71,17 +78,18 @@ func TestScenarios(t *testing.T) {
 					return false, fmt.Errorf("there is no condition %q", cond)
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"at": cmdAt, "decklog": cmdDecklog, "exits": cmdExits, "save": cmdSave, "is": cmdIs, "has": cmdHas, "streams": cmdStreams,
+					"at": cmdAt, "decklog": cmdDecklog, "exits": cmdExits, "save": cmdSave, "is": cmdIs, "same": cmdSame, "has": cmdHas, "streams": cmdStreams,
 				},
 			})
 		})
 	}
 }
 
-func buildWithTestClock(t *testing.T) string {
+// build makes the program; with the tag testclock it is told the time.
+func build(t testing.TB, tags string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "decklog")
-	build := exec.Command("go", "build", "-tags", "testclock", "-o", program, ".")
+	build := exec.Command("go", "build", "-tags", tags, "-o", program, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, out)
 	}
@@ -98,6 +106,7 @@ type scene struct {
 	notes   *notes.Notes
 	last    []byte            // what was printed last
 	names   map[string]string // of ids, for the streams
+	work    string            // the scenario's folder
 }
 
 func sceneOf(ts *testscript.TestScript) *scene { return ts.Value(sceneKey{}).(*scene) }
@@ -183,6 +192,13 @@ func (s *scene) env(ts *testscript.TestScript, args []string, stdin io.Reader, s
 	env.World.Environ = ts.Getenv
 	env.World.Ancestors = func() []events.Process { return nil }
 	env.World.Progress = nil
+	env.Hook = func(env *cli.Env, harness string) int {
+		run := newHook(env, harness)
+		run.Age = func() time.Duration { return 0 } // this process is older than any hook run
+		run.Process = func(string) (events.Process, bool) { return events.Process{}, false }
+		run.Do()
+		return cli.ExitDone
+	}
 	env.World.Now = func() events.Time {
 		b, err := os.ReadFile(ts.Getenv("DECKLOG_TEST_CLOCK"))
 		ts.Check(err)
@@ -271,6 +287,15 @@ func cmdIs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+func cmdSame(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: same PATH FILE")
+	}
+	if got, want := text(sceneOf(ts).value(ts, args[0])), ts.ReadFile(args[1]); got != want {
+		ts.Fatalf("%s is %q, not %q", args[0], got, want)
+	}
+}
+
 func cmdHas(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: has PATH N")
@@ -329,8 +354,11 @@ func (s *scene) readable(line string) string {
 		}
 		return "+" + at.Sub(events.At(scenarioStart)).String()
 	})
+	line = strings.ReplaceAll(line, s.work, "WORK")
 	line = strings.ReplaceAll(line, `"`+device()+`"`, `"DEVICE"`)
 	line = strings.ReplaceAll(line, "device:"+device(), "device:DEVICE")
+	line = strings.ReplaceAll(line, "device-"+device(), "device-DEVICE")
+	line = strings.ReplaceAll(line, "person-"+osUser(), "person-USER")
 	line = strings.ReplaceAll(line, "@"+osUser(), "@USER")
 	line = strings.ReplaceAll(line, `"`+osUser()+`"`, `"USER"`)
 	return anyID.ReplaceAllStringFunc(line, func(id string) string {

@@ -62,6 +62,9 @@ type Command struct {
 	Examples []string // command lines, each with a comment
 	Hidden   bool
 	Group    string
+	// Harmless says that the exit code is 0 also for a command line that cannot
+	// be parsed.
+	Harmless bool
 	// Body says that the command takes a body: after `--`, from standard input
 	// with `-`, or with --body-file.
 	Body  bool
@@ -144,7 +147,7 @@ func Main(env *Env) int {
 			}
 			early, args = append(early, args[:n]...), args[n:]
 		default:
-			fmt.Fprintf(env.Stderr, "decklog: unknown flag %s before the command\nSee: decklog help\n", args[0])
+			complain(env.Stderr, "decklog: unknown flag %s before the command\nSee: decklog help\n", args[0])
 			return ExitUsage
 		}
 	}
@@ -175,7 +178,10 @@ func (c *Command) main(env *Env, args []string) int {
 		return ExitDone
 	}
 	if err != nil {
-		fmt.Fprintf(env.Stderr, "decklog %s: %v\nUsage: decklog %s\nSee: decklog help %s\n", c.Name, err, strings.TrimSpace(c.Name+" "+c.Usage), c.Name)
+		r.misuse(err)
+		if c.Harmless {
+			return ExitDone
+		}
 		return ExitUsage
 	}
 	err = c.Run(r)
@@ -270,7 +276,8 @@ func readBody(from io.Reader, what string) ([]byte, error) {
 		return nil, fmt.Errorf("read the body from %s: %w", what, err)
 	}
 	if len(b) > BodyReadMax {
-		return nil, fmt.Errorf("read the body from %s: more than %d bytes", what, BodyReadMax)
+		return nil, Failed("body_too_large", "keep what must be acted on, and attach the rest as refs; nothing was recorded",
+			fmt.Errorf("read the body from %s: more than %d bytes", what, BodyReadMax))
 	}
 	return b, nil
 }

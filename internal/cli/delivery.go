@@ -87,6 +87,8 @@ UserPromptSubmit, PostToolUse, Stop and SessionEnd; for Codex, in hooks.json lik
 			`echo '{"hook_event_name":"SessionStart","session_id":"5d0c33e1","source":"startup","cwd":"."}' | decklog hook claude-code`,
 		},
 		Words: []string{"claude-code", "codex"},
+		// To a harness the exit code of a bad command line would say: erase the prompt.
+		Harmless: true,
 		Run: func(r *run) error {
 			harness := ""
 			if len(r.args) > 0 {

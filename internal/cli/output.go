@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"decklog/commands"
 	"decklog/events"
+	"decklog/internal/render"
 )
 
 // finish prints what went wrong, if anything did, and gives the exit code.
@@ -21,17 +23,28 @@ func (r *run) finish(err error) int {
 	case err == nil:
 		return r.code
 	case errors.As(err, &usage):
-		fmt.Fprintf(r.Stderr, "decklog %s: %v\nUsage: decklog %s\nSee: decklog help %s\n",
-			r.command.Name, usage, strings.TrimSpace(r.command.Name+" "+r.command.Usage), r.command.Name)
+		r.misuse(usage)
 		return ExitUsage
 	}
 	f := FailureOf(err)
 	if r.json {
 		_ = r.document(map[string]any{"error": f})
 	} else {
-		fmt.Fprintf(r.Stderr, "decklog: %s: %s\nFix: %s\n", f.Code, f.Message, f.Fix)
+		complain(r.Stderr, "decklog: %s: %s\nFix: %s\n", f.Code, f.Message, f.Fix)
 	}
 	return ExitFailed
+}
+
+// misuse says what was wrong with the command line.
+func (r *run) misuse(err error) {
+	complain(r.Stderr, "decklog %s: %v\nUsage: decklog %s\nSee: decklog help %s\n",
+		r.command.Name, err, strings.TrimSpace(r.command.Name+" "+r.command.Usage), r.command.Name)
+}
+
+// complain writes a text that may quote what somebody else wrote: a name, a
+// path, an address. None of it acts on the terminal.
+func complain(to io.Writer, format string, args ...any) {
+	_, _ = io.WriteString(to, render.Terminal(fmt.Sprintf(format, args...)))
 }
 
 // Failure is an error as it is told: the machine failed, and nobody was refused.
@@ -122,8 +135,8 @@ func (r *run) refused(refusal *commands.Refusal) error {
 	if r.json {
 		return r.document(map[string]any{"refusal": refusal})
 	}
-	_, err := fmt.Fprint(r.Stderr, refusal.Text())
-	return err
+	complain(r.Stderr, "%s", refusal.Text())
+	return nil
 }
 
 // answer prints a receipt as JSON, or as the text that says it to a person.

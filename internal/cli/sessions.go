@@ -133,10 +133,10 @@ title or a branch is no address: send to the full session id, or to @name.`,
 				var b strings.Builder
 				fmt.Fprintf(&b, "%s, as of position %d\n", plural(len(view.Peers), "session"), view.At)
 				for _, p := range view.Peers {
-					fmt.Fprintf(&b, "%s  %-11s %-4s %s%s\n    %s; %d waiting; %s\n", p.Session, or(p.Harness, "-"), presence(p),
-						or(p.Repo, p.Cwd), seat(p), strings.TrimSpace(or(p.Branch, "no branch")+" "+render.Terminal(clip(p.Title, 80))), p.Waiting, p.Evidence)
+					fmt.Fprintf(&b, "%s  %-11s %-4s %s%s\n    %s; %d waiting; %s\n", p.Session, or(flat(p.Harness), "-"), presence(p),
+						flat(or(p.Repo, p.Cwd)), seat(p), strings.TrimSpace(or(flat(p.Branch), "no branch")+" "+flat(clip(p.Title, 80))), p.Waiting, p.Evidence)
 				}
-				return r.write([]byte(b.String()))
+				return r.write([]byte(render.Terminal(b.String())))
 			})
 		},
 	}
@@ -148,6 +148,9 @@ func or(s, otherwise string) string {
 	}
 	return s
 }
+
+// flat keeps a text that stands in a list to its line.
+func flat(s string) string { return strings.NewReplacer("\n", " ", "\t", " ").Replace(s) }
 
 func presence(p projections.Peer) string {
 	switch {

@@ -26,18 +26,23 @@ type Run struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Environ        func(string) string
-	// Open opens the ledger; what it costs is only paid when there is something to do.
+	// Open opens the ledger; what it costs is only paid when there is something
+	// to do. It gives the notes beside it also when it fails.
 	Open func() (*ops.Ops, Notes, error)
+	Now  func() events.Time
 	// Age is how long ago this process began.
 	Age func() time.Duration
 	// Process finds the harness that this runs under.
 	Process func(harness string) (events.Process, bool)
+	// Code names an error for whoever reads of it in the notes.
+	Code func(error) string
 }
 
 // Notes is where a hook run leaves what it observed, and what went wrong.
 type Notes interface {
 	Busy(events.SessionID, events.Time) error
 	Idle(events.SessionID, events.Time) error
+	Forget(events.SessionID) error
 	Fault(now events.Time, harness, event, session, code, what string) error
 }
 
@@ -46,109 +51,98 @@ func (r *Run) Do() {
 	if strings.EqualFold(r.Environ("DECKLOG"), "off") {
 		return
 	}
-	h := find(r.Harness)
-	if h == nil {
-		r.tell(nil, 0, input{}, fault{"unknown_harness", fmt.Sprintf("there is no harness %q; there are %s", r.Harness, strings.Join(Harnesses(), ", "))})
-		return
-	}
-	in, err := read(r.Stdin)
-	m, known := h.events[in.Event]
-	switch {
-	case err != nil:
-		r.fail(in, fault{"bad_input", err.Error()})
-		return
-	case !known:
-		r.fail(in, fault{"unknown_event", fmt.Sprintf("%s has no event %q", h.name, in.Event)})
-		return
-	case commands.CheckSessionID(in.Session) != "":
-		r.fail(in, fault{"bad_input", commands.CheckSessionID(in.Session)})
-		return
-	case m == nothing, in.Agent != "", h.subagent(in.Transcript, in.Session):
-		return // a subagent runs its parent's hooks, and takes nothing
-	}
-	o, notes, err := r.Open()
-	if err != nil {
-		r.tell(notes, 0, in, fault{"ledger", err.Error()})
-		return
-	}
-	v := visit{Run: r, harness: h, in: in, moment: m, ops: o, notes: notes, now: o.World.Now()}
-	if err := v.serve(); err != nil {
-		r.tell(notes, v.now, in, faultOf(err))
-	}
-	if err := o.Ledger.Close(); err != nil {
-		r.tell(notes, v.now, in, fault{"ledger", err.Error()})
-	}
-}
-
-// fault is what went wrong in a run.
-type fault struct{ code, says string }
-
-func (f fault) Error() string { return f.says }
-
-func faultOf(err error) fault {
-	if f, is := err.(fault); is {
-		return f
-	}
-	return fault{"failed", err.Error()}
-}
-
-func refused(r *commands.Refusal) error { return fault{string(r.Code), r.Message} }
-
-// fail tells of a run that never came to open the ledger; it is opened for the
-// notes beside it.
-func (r *Run) fail(in input, f fault) {
-	o, notes, err := r.Open()
-	if err != nil {
-		r.tell(notes, 0, in, f)
-		return
-	}
-	r.tell(notes, o.World.Now(), in, f)
-	_ = o.Ledger.Close()
-}
-
-func (r *Run) tell(notes Notes, now events.Time, in input, f fault) {
-	fmt.Fprintf(r.Stderr, "decklog hook %s: %s: %s\n", r.Harness, f.code, f.says)
-	if notes != nil {
-		if err := notes.Fault(now, r.Harness, in.Event, in.Session, f.code, f.says); err != nil {
-			fmt.Fprintf(r.Stderr, "decklog hook %s: note the fault: %v\n", r.Harness, err)
+	v := &visit{Run: r}
+	// A panic would end the process with exit code 2, and by that a hook forbids
+	// its harness to go on: a prompt would be lost.
+	defer func() {
+		if p := recover(); p != nil {
+			v.tell(fault{"panic", fmt.Sprint(p)})
 		}
+	}()
+	v.now = r.Now()
+	v.began = v.now.Add(-r.Age())
+	if err := v.work(); err != nil {
+		v.tell(r.faultOf(err))
 	}
 }
 
-// visit is a run that has something to do.
+// visit is a run at work.
 type visit struct {
 	*Run
-	harness *harness
-	in      input
-	moment  moment
-	ops     *ops.Ops
-	notes   Notes
-	now     events.Time
+	now, began events.Time // when this was first looked at, and when the process began
+	in         input
+	harness    *harness
+	moment     moment
+	ops        *ops.Ops
+	notes      Notes
 }
 
 func (v *visit) session() events.SessionID { return events.SessionID(v.in.Session) }
+
+// work goes through the run. The ledger is opened also to note a fault beside it.
+func (v *visit) work() (err error) {
+	wrong := v.hear()
+	if wrong == nil && v.moment == nothing {
+		return nil
+	}
+	if v.ops, v.notes, err = v.Open(); err != nil {
+		if wrong != nil {
+			return wrong
+		}
+		return err
+	}
+	defer func() {
+		if closing := v.ops.Ledger.Close(); err == nil {
+			err = closing
+		}
+	}()
+	if wrong != nil {
+		return wrong
+	}
+	return v.serve()
+}
+
+// hear takes in what the harness says, and which moment that is.
+func (v *visit) hear() (err error) {
+	if v.harness = find(v.Run.Harness); v.harness == nil {
+		return fault{"unknown_harness", fmt.Sprintf("there is no harness %q; there are %s", v.Run.Harness, strings.Join(Harnesses(), ", "))}
+	}
+	if v.in, err = read(v.Stdin); err != nil {
+		return fault{"bad_input", err.Error()}
+	}
+	m, known := v.harness.events[v.in.Event]
+	if !known {
+		return fault{"unknown_event", fmt.Sprintf("%s has no event %q", v.harness.name, v.in.Event)}
+	}
+	if what := commands.CheckSessionID(v.in.Session); what != "" {
+		return fault{"bad_input", what}
+	}
+	if v.in.Agent == "" && !v.harness.subagent(v.in.Transcript, v.in.Session) {
+		v.moment = m // a subagent runs its parent's hooks, and takes nothing
+	}
+	return nil
+}
 
 func (v *visit) serve() error {
 	takesPart, err := v.takesPart()
 	if err != nil || !takesPart {
 		return err
 	}
-	if v.moment == end {
-		reason := events.EndLeft
-		if v.in.Reason == "clear" {
-			reason = events.EndCleared
-		}
-		_, r, err := v.ops.Leave(ops.LeaveRequest{Session: v.in.Session, Reason: reason})
-		if r != nil && r.Code != commands.NotFound {
-			return refused(r)
-		}
+	standing, err := v.ops.Standing(v.session(), v.began)
+	switch {
+	case err != nil || standing == ops.Ended:
 		return err
-	}
-	if joined, err := v.join(); err != nil || !joined {
-		return err
+	case v.moment == end:
+		return v.leave(standing)
+	case v.moment == start, standing != ops.Here:
+		if err := v.join(); err != nil {
+			return err
+		}
 	}
 	printed, err := v.deliver()
-	v.observe(printed)
+	if noting := v.observe(printed); err == nil && noting != nil {
+		err = fault{"notes", noting.Error()}
+	}
 	return err
 }
 
@@ -172,29 +166,45 @@ func (v *visit) takesPart() (bool, error) {
 	}), nil
 }
 
-// join registers the session at its start, and whenever a hook runs for one
-// that is not registered, or ended before this run began. False says that it
-// ended since, and the run is for nobody.
-func (v *visit) join() (bool, error) {
-	if v.moment != start {
-		standing, err := v.ops.Standing(v.session(), v.now.Add(-v.Age()))
-		if err != nil || standing != ops.Missing {
-			return standing == ops.Here, err
-		}
-	}
+// join registers the session: at its start, and whenever a hook runs for one
+// that is not registered, or ended before this run began.
+func (v *visit) join() error {
 	place := workdir.Of(v.in.Cwd)
 	request := ops.JoinRequest{
 		Session: v.in.Session, Harness: v.harness.name, Source: v.source(), Cwd: place.Dir, Repo: place.Repo, Branch: place.Branch,
-		Title: v.in.Title, Transcript: v.in.Transcript,
+		Title: cut(v.in.Title, commands.AttributeBytesMax), Transcript: v.in.Transcript,
 	}
 	if p, found := v.Process(v.harness.name); found {
 		request.Process = &p
 	}
 	_, r, err := v.ops.Join(request)
 	if r != nil {
-		return false, refused(r)
+		return refused(r)
 	}
-	return err == nil, err
+	return err
+}
+
+// leave ends the session. One that nobody knows has nothing to end: some
+// harnesses tell of the end of a session that never had a turn.
+func (v *visit) leave(standing ops.Standing) error {
+	if standing == ops.Unknown {
+		return nil
+	}
+	reason := events.EndLeft
+	if v.in.Reason == "clear" {
+		reason = events.EndCleared
+	}
+	_, r, err := v.ops.Leave(ops.LeaveRequest{Session: v.in.Session, Reason: reason})
+	switch {
+	case r != nil:
+		return refused(r)
+	case err != nil:
+		return err
+	}
+	if err := v.notes.Forget(v.session()); err != nil {
+		return fault{"notes", err.Error()}
+	}
+	return nil
 }
 
 func (v *visit) source() events.Source {
@@ -254,15 +264,12 @@ func (v *visit) print(text string) error {
 
 // observe notes whether the session is in a turn. What is printed at its stop
 // makes it go on.
-func (v *visit) observe(printed bool) {
-	var err error
+func (v *visit) observe(printed bool) error {
 	switch {
 	case v.moment == prompt, v.moment == tool, v.moment == stop && printed:
-		err = v.notes.Busy(v.session(), v.now)
+		return v.notes.Busy(v.session(), v.now)
 	case v.moment == stop, v.moment == start && v.in.Source != string(events.SourceCompact):
-		err = v.notes.Idle(v.session(), v.now)
+		return v.notes.Idle(v.session(), v.now)
 	}
-	if err != nil {
-		fmt.Fprintf(v.Stderr, "decklog hook %s: note: %v\n", v.Run.Harness, err)
-	}
+	return nil
 }

@@ -599,7 +599,7 @@ func rebuild(l ledger) {
 		l.must(l.append(batch("a", events.Revision(i)-1, events.EventID(fmt.Sprint("a", i))),
 			batch("b", events.Revision(2*i)-1, events.EventID(fmt.Sprint("b", i)), events.EventID(fmt.Sprint("c", i)))))
 	}
-	want := scan2(l, "event/")
+	want := rowsUnder(l, "event/")
 	l.must(l.Update(func(tx events.Tx) error {
 		l.must(tx.ClearRows())
 		l.same("rows once cleared", scan(l.t, tx.Rows(), "", "", false), []string(nil))
@@ -607,11 +607,12 @@ func rebuild(l ledger) {
 		l.must(err)
 		return project(tx.Rows(), all)
 	}))
-	l.same("rows", scan2(l, "event/"), want)
+	l.same("rows", rowsUnder(l, "event/"), want)
 	l.same("end", l.everything().End, events.Position(15))
 }
 
-func scan2(l ledger, prefix string) (rows []string) {
+// rowsUnder lists the rows whose keys begin with prefix.
+func rowsUnder(l ledger, prefix string) (rows []string) {
 	l.view(func(r events.Reader) { rows = scan(l.t, r.Rows(), prefix, "", false) })
 	return rows
 }

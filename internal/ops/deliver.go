@@ -89,32 +89,33 @@ func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal,
 		}
 		taking := commands.Taking{Call: u.call, Who: who, Stopping: q.Stopping}
 		offer := taking.Offer(u.s, u.now)
-		if offer.Runs != nil {
-			until := offer.Runs.Until
-			offered.Busy = &until
-		}
 		items, err := u.items(offer.Items)
 		if err != nil {
 			return nil, err
 		}
-		instruction := ""
-		if offer.Instruction != "" {
-			instruction = render.Instruction(offer.Instruction)
-		}
-		take := render.Fit(q.Budget, instruction, items)
 		recorded, r, err := u.run(commands.Lease{
-			Taking: taking, Harness: q.Harness, Hook: q.Hook, Take: take, Version: render.InstructionVersion,
-		})
+			Taking: taking, Harness: q.Harness, Hook: q.Hook, Take: render.Fit(q.Budget, instruction(offer.Instruction), items),
+			Version: render.InstructionVersion,
+		}, events.TypeMailboxTaken, events.TypeInstructionLeased, events.TypeMailboxLeased)
 		if r != nil || err != nil {
 			return r, err
 		}
 		if len(recorded) == 0 {
+			if offer.Runs != nil {
+				until := offer.Runs.Until
+				offered.Busy = &until
+			}
 			return nil, u.end(&offered)
 		}
+		// What is printed is what the lease holds, also when this command opened it
+		// before and something else could be offered now.
 		lease := u.s.Lease(u.call.ID.Lease())
+		if items, err = u.items(u.held(lease)); err != nil {
+			return nil, err
+		}
 		offered.ID, offered.Until, offered.Instruction = lease.ID, &lease.Until, lease.Instruction
 		offered.Position = recorded[len(recorded)-1].Position
-		offered.Text = render.Text(q.Budget, instruction, items[:take])
+		offered.Text = render.Text(q.Budget, instruction(lease.Instruction), items)
 		for _, it := range lease.Items {
 			m := u.s.Message(it.Message)
 			if it.Kind == events.ItemNotice {
@@ -130,6 +131,24 @@ func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal,
 		return nil, nil
 	})
 	return offered, refused, err
+}
+
+// instruction is the standing instruction's text; empty when none is owed.
+func instruction(form events.InstructionForm) string {
+	if form == "" {
+		return ""
+	}
+	return render.Instruction(form)
+}
+
+// held gives the items of a lease as they were offered.
+func (u *unit) held(l *projections.Lease) (items []commands.OfferItem) {
+	for _, it := range l.Items {
+		if m := u.s.Message(it.Message); m != nil {
+			items = append(items, commands.OfferItem{Leased: it, Message: m})
+		}
+	}
+	return items
 }
 
 func (u *unit) end(offered *Offered) (err error) {
@@ -168,7 +187,7 @@ func (o *Ops) Confirm(a Asker, lease events.LeaseID) (receipt Receipt, refused *
 		a.Command = events.FollowUp(string(lease), "confirm")
 	}
 	refused, err = o.update("confirm", a, func(u *unit) (*commands.Refusal, error) {
-		recorded, r, err := u.run(commands.Confirm{Call: u.call, Lease: lease})
+		recorded, r, err := u.run(commands.Confirm{Call: u.call, Lease: lease}, events.TypeInstructionConfirmed, events.TypeMailboxConfirmed)
 		if r != nil || err != nil {
 			return r, err
 		}

@@ -2,6 +2,8 @@ package ops_test
 
 import (
 	"encoding/binary"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,7 +61,7 @@ func (d *desk) after(span time.Duration) { d.now = d.now.Add(span) }
 
 func (d *desk) join(id string, change ...func(*ops.JoinRequest)) {
 	d.t.Helper()
-	q := ops.JoinRequest{Session: id, Harness: "claude-code", Cwd: "/w/" + id[:4], Repo: "/w", Branch: "main"}
+	q := ops.JoinRequest{Session: id, Harness: "claude-code", Cwd: "/w/" + id[:min(4, len(id))], Repo: "/w", Branch: "main"}
 	for _, c := range change {
 		c(&q)
 	}
@@ -82,10 +84,112 @@ func (d *desk) refused(from string, code commands.Code, q ops.SendRequest) *comm
 	d.t.Helper()
 	q.As = from
 	receipt, r, err := d.Send(q)
+	if receipt.ID != "" {
+		d.t.Fatalf("send from %s: receipt %+v; want %s", from, receipt, code)
+	}
+	return d.told(code, r, err)
+}
+
+// told demands that a command was refused with this code, and that the refusal
+// has all that a refusal must have.
+func (d *desk) told(code commands.Code, r *commands.Refusal, err error) *commands.Refusal {
+	d.t.Helper()
 	if err != nil || r == nil || r.Code != code {
-		d.t.Fatalf("send from %s: receipt %+v, refusal %+v, error %v; want %s", from, receipt, r, err, code)
+		d.t.Fatalf("refusal %+v, error %v; want %s", r, err, code)
+	}
+	if r.Status != code.Status() || r.Message == "" || r.Fix == "" || !strings.HasPrefix(r.Example, "decklog ") || strings.ContainsAny(r.Example, "$`;|&") {
+		d.t.Fatalf("the refusal %+v lacks something, or has an example that nobody should run", r)
 	}
 	return r
+}
+
+// recorded gives the events after a position, of some types or of all.
+func (d *desk) recorded(after events.Position, types ...events.Type) (found []events.Recorded) {
+	d.t.Helper()
+	err := d.Ledger.View(func(r events.Reader) error {
+		all, err := r.All(after+1, 1_000_000)
+		for _, e := range all {
+			if len(types) == 0 || slices.Contains(types, e.Type()) {
+				found = append(found, e)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return found
+}
+
+func (d *desk) end() (end events.Position) {
+	d.t.Helper()
+	if err := d.Ledger.View(func(r events.Reader) (err error) { end, err = r.End(); return err }); err != nil {
+		d.t.Fatal(err)
+	}
+	return end
+}
+
+// see reads the folded state.
+func (d *desk) see(look func(*projections.State)) {
+	d.t.Helper()
+	err := d.Ledger.View(func(r events.Reader) error {
+		s := projections.On(r.Rows())
+		look(s)
+		return s.Err()
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// state is where a message stands.
+func (d *desk) state(id events.MessageID) (state events.DeliveryState, reason events.LostReason) {
+	d.t.Helper()
+	d.see(func(s *projections.State) {
+		if m := s.Message(id); m != nil {
+			state, reason = m.State(), m.Main().Reason
+		}
+	})
+	return state, reason
+}
+
+func (d *desk) stands(id events.MessageID, want events.DeliveryState, why events.LostReason) {
+	d.t.Helper()
+	if state, reason := d.state(id); state != want || reason != why {
+		d.t.Fatalf("message %s is %s %s, want %s %s", id, state, reason, want, why)
+	}
+}
+
+func (d *desk) leave(id string) {
+	d.t.Helper()
+	if _, r, err := d.Leave(ops.LeaveRequest{Session: id, Reason: events.EndLeft}); r != nil || err != nil {
+		d.t.Fatalf("leave %s: %+v %v", id, r, err)
+	}
+}
+
+// ready joins sessions and gives each the standing instruction.
+func (d *desk) ready(ids ...string) {
+	d.t.Helper()
+	for _, id := range ids {
+		d.join(id)
+		d.take(id)
+	}
+}
+
+// ids lists the messages that a lease offers.
+func ids(o ops.Offered) (found []events.MessageID) {
+	for _, m := range o.Messages {
+		found = append(found, m.ID)
+	}
+	return found
+}
+
+// offers demands that a lease holds these messages in this order, and no notice.
+func (d *desk) offers(o ops.Offered, want ...events.MessageID) {
+	d.t.Helper()
+	if got := ids(o); !slices.Equal(got, want) || len(o.Notices) > 0 {
+		d.t.Fatalf("offered %v and %d notices, want %v", got, len(o.Notices), want)
+	}
 }
 
 func (d *desk) lease(who string) ops.Offered {

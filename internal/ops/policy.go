@@ -30,7 +30,7 @@ func (o *Ops) Policy() (p PolicyInForce, err error) {
 // already changes nothing.
 func (o *Ops) AdoptPolicy(a Asker, policy events.Policy) (receipt Receipt, refused *commands.Refusal, err error) {
 	refused, err = o.update("policy adopt", a, func(u *unit) (*commands.Refusal, error) {
-		recorded, r, err := u.run(commands.AdoptPolicy{Call: u.call, Policy: policy})
+		recorded, r, err := u.run(commands.AdoptPolicy{Call: u.call, Policy: policy}, events.TypePolicyAdopted)
 		if r != nil || err != nil {
 			return r, err
 		}

@@ -36,7 +36,7 @@ func (o *Ops) Join(q JoinRequest) (receipt JoinReceipt, refused *commands.Refusa
 		recorded, r, err := u.run(commands.Join{
 			Call: u.call, Session: q.Session, Harness: q.Harness, Source: q.Source, Cwd: q.Cwd, Repo: q.Repo, Branch: q.Branch,
 			Title: q.Title, Seat: q.Seat, Process: q.Process, Transcript: q.Transcript,
-		})
+		}, events.TypeSeatTaken, events.TypeSessionLeft, events.TypeSessionJoined)
 		if r != nil || err != nil {
 			return r, err
 		}
@@ -69,7 +69,7 @@ func (o *Ops) Leave(q LeaveRequest) (receipt Receipt, refused *commands.Refusal,
 			}
 			id = string(u.call.Caller.ID)
 		}
-		recorded, r, err := u.run(commands.Leave{Call: u.call, Session: id, Reason: q.Reason, FreesSeat: q.FreesSeat})
+		recorded, r, err := u.run(commands.Leave{Call: u.call, Session: id, Reason: q.Reason, FreesSeat: q.FreesSeat}, events.TypeSessionLeft)
 		if r != nil || err != nil {
 			return r, err
 		}
@@ -124,16 +124,20 @@ type Standing int
 // The standings.
 const (
 	Here    Standing = iota // it is registered, and lives
-	Missing                 // it has to join first: it never did, or ended before the run began
+	Missing                 // it has to join first: it ended before the run began, or its process did
 	Ended                   // it ended since the run began
+	Unknown                 // it has to join first: it never did
 )
 
-// Standing says how a session stands for a hook that began at a moment.
+// Standing says how a session stands for a hook that began at a moment. An end
+// that lies ahead is of a clock that went back since: it keeps nobody out.
 func (o *Ops) Standing(id events.SessionID, began events.Time) (standing Standing, err error) {
 	err = o.look(func(v *reading) error {
 		row := v.s.Session(id)
 		switch {
-		case row == nil, row.Left != nil && *row.Left < began:
+		case row == nil:
+			standing = Unknown
+		case row.Left != nil && (*row.Left < began || *row.Left > v.now):
 			standing = Missing
 		case row.Left != nil:
 			standing = Ended

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 
 	"decklog/commands"
 	"decklog/events"
@@ -42,7 +43,7 @@ func (o *Ops) Send(q SendRequest) (receipt commands.SendReceipt, refused *comman
 		if len(recorded) > 0 {
 			first, is := recorded[0].Event.(events.MessageSent)
 			if !is {
-				return commands.Refuse(commands.KeyReused, "this command's id was used before, for another command"), nil
+				return usedBefore(), nil
 			}
 			command.Earlier = &first
 			body, there, err := u.tx.Body(recorded[0].ID)
@@ -85,17 +86,29 @@ func (u *unit) alike(f events.Fingerprint) (events.MessageID, error) {
 	return "", nil
 }
 
+func usedBefore() *commands.Refusal {
+	return commands.Refuse(commands.KeyReused, "this command's id was used before, for another command")
+}
+
 // decider is what edit, delete, join, leave and the rest have in common.
 type decider interface {
 	Decide(*projections.State, events.Time, events.Policy) ([]events.Proposed, *commands.Refusal)
 }
 
 // run records what a decider decides, unless its command was admitted before,
-// and gives the last position of it; that of the ledger when nothing changed.
-func (u *unit) run(d decider) ([]events.Recorded, *commands.Refusal, error) {
+// and gives what it recorded, then or now; nothing when nothing changed. begins
+// are the types that its first event may have: a command's id that recorded
+// another was used for another command.
+func (u *unit) run(d decider, begins ...events.Type) ([]events.Recorded, *commands.Refusal, error) {
 	recorded, err := u.again()
-	if err != nil || len(recorded) > 0 {
-		return recorded, nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(recorded) > 0 {
+		if !slices.Contains(begins, recorded[0].Type()) {
+			return nil, usedBefore(), nil
+		}
+		return recorded, nil, nil
 	}
 	proposed, r := d.Decide(u.s, u.now, u.policy.Policy)
 	if r != nil || len(proposed) == 0 {
@@ -135,7 +148,7 @@ func (o *Ops) Edit(q EditRequest) (receipt EditReceipt, refused *commands.Refusa
 		if err := u.sweep(u.call.Caller.ID); err != nil {
 			return nil, err
 		}
-		recorded, r, err := u.run(commands.Edit{Call: u.call, Message: q.Message, Body: q.Body, Turn: q.Turn})
+		recorded, r, err := u.run(commands.Edit{Call: u.call, Message: q.Message, Body: q.Body, Turn: q.Turn}, events.TypeMessageEdited, events.TypeTurnFlipped)
 		if r != nil || err != nil {
 			return r, err
 		}
@@ -164,7 +177,7 @@ type DeleteRequest struct {
 // Delete takes an own message back: its text goes, its events stay.
 func (o *Ops) Delete(q DeleteRequest) (receipt Receipt, refused *commands.Refusal, err error) {
 	refused, err = o.update("delete", q.Asker, func(u *unit) (*commands.Refusal, error) {
-		recorded, r, err := u.run(commands.Delete{Call: u.call, Message: q.Message})
+		recorded, r, err := u.run(commands.Delete{Call: u.call, Message: q.Message}, events.TypeMessageDeleted)
 		if r != nil || err != nil {
 			return r, err
 		}
@@ -173,7 +186,7 @@ func (o *Ops) Delete(q DeleteRequest) (receipt Receipt, refused *commands.Refusa
 		}
 		deleted, is := recorded[0].Event.(events.MessageDeleted)
 		if !is {
-			return commands.Refuse(commands.KeyReused, "this command's id was used before, for another command"), nil
+			return nil, fmt.Errorf("delete message %s: recorded as %T", q.Message, recorded[0].Event)
 		}
 		receipt, err = u.receipt(string(deleted.Message), recorded)
 		return nil, err

@@ -245,9 +245,9 @@ func (p *pool) refuse(reason error) {
 	}
 }
 
-// close waits until all connections are back, and closes them.
+// close waits until all connections are back, and closes them. None is lent any
+// more when it is called.
 func (p *pool) close() error {
-	p.refuse(errClosed)
 	for range connectionsMax {
 		p.lent <- struct{}{}
 		defer func() { <-p.lent }()

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 	"golang.org/x/sys/unix"
@@ -136,28 +135,6 @@ func TestEveryConnectionHasTheSettings(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestFileSystemsThatMachinesShareGetARollbackJournal(t *testing.T) {
-	for name, c := range map[string]struct {
-		magic uint32
-		want  string
-	}{
-		"ext4":     {unix.EXT4_SUPER_MAGIC, journalWAL},
-		"btrfs":    {unix.BTRFS_SUPER_MAGIC, journalWAL},
-		"xfs":      {unix.XFS_SUPER_MAGIC, journalWAL},
-		"tmpfs":    {unix.TMPFS_MAGIC, journalWAL},
-		"overlay":  {unix.OVERLAYFS_SUPER_MAGIC, journalWAL},
-		"nfs":      {unix.NFS_SUPER_MAGIC, journalDelete},
-		"cifs":     {unix.CIFS_SUPER_MAGIC, journalDelete},
-		"smb2":     {unix.SMB2_SUPER_MAGIC, journalDelete},
-		"9p":       {unix.V9FS_MAGIC, journalDelete},
-		"virtiofs": {unix.FUSE_SUPER_MAGIC, journalDelete},
-	} {
-		if got := journalOn(c.magic); got != c.want {
-			t.Errorf("%s has %s", name, got)
-		}
 	}
 }
 
@@ -386,10 +363,9 @@ func TestACloseWaitsForTheUpdateThatRuns(t *testing.T) {
 	l := opened(t, path, testOptions())
 	closed := make(chan error)
 	must(t, l.Update(func(tx events.Tx) error {
+		_, begun, _ := l.watch.seen()
 		go func() { closed <- l.Close() }()
-		for l.connections.refused() == nil { // Close has begun
-			time.Sleep(time.Millisecond)
-		}
+		<-begun
 		_, err := tx.Append(note("a", -1, "1"))
 		return err
 	}))
@@ -399,8 +375,16 @@ func TestACloseWaitsForTheUpdateThatRuns(t *testing.T) {
 	}
 }
 
-func (p *pool) refused() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.refusal
+func TestAnyNumberMayCloseTheLedgerAtOnce(t *testing.T) {
+	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"), testOptions())
+	must(t, appendTo(l, note("a", -1, "1")))
+	var closers sync.WaitGroup
+	for range 4 {
+		closers.Go(func() {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	closers.Wait()
 }

@@ -196,3 +196,17 @@ func TestAWaiterWithoutAPulseLooksForItself(t *testing.T) {
 	must(t, process("append", path, "other", "1").Run())
 	must(t, <-woken)
 }
+
+func TestACommitOfTheSameProcessNeedsNoPulse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, os.Mkdir(strings.TrimSuffix(path, ".db")+".pulse", 0o700))
+	o := testOptions()
+	o.lookEvery = time.Hour
+	l := opened(t, path, o)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	woken := make(chan error)
+	go func() { woken <- l.Wait(ctx, 0) }()
+	must(t, appendTo(l, note("a", -1, "1")))
+	must(t, <-woken)
+}

@@ -28,7 +28,7 @@ func (l *Ledger) Wait(ctx context.Context, after events.Position) error {
 	}
 	l.watch.saw(end, nil)
 	for {
-		end, err, changed := l.watch.seen()
+		end, changed, err := l.watch.seen()
 		switch {
 		case err != nil:
 			return fmt.Errorf("wait for the ledger: %w", err)
@@ -91,10 +91,10 @@ func (w *watch) init(look func() (events.Position, error), every time.Duration) 
 
 // seen is how far the ledger was seen to reach, and what is closed when it is
 // seen to have changed.
-func (w *watch) seen() (events.Position, error, <-chan struct{}) {
+func (w *watch) seen() (events.Position, <-chan struct{}, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.end, w.err, w.changed
+	return w.end, w.changed, w.err
 }
 
 // saw notes a look.

@@ -9,7 +9,7 @@ import (
 	"decklog/events"
 )
 
-// columns are what [recorded] reads.
+// columns are what [stored] reads.
 const columns = `position, stream, revision, id, type, version, time, actor, command, caused_by, policy, data, digest`
 
 // reader reads one snapshot, until its transaction ends.
@@ -76,13 +76,13 @@ func (r *reader) Event(id events.EventID) (events.Recorded, bool, error) {
 }
 
 func (r *reader) page(what, sql string, args ...any) (page []events.Recorded, err error) {
-	err = r.query(what, func(s *sqlite3.Stmt) { page = append(page, recorded(s)) }, sql, args...)
+	err = r.query(what, func(s *sqlite3.Stmt) { page = append(page, stored(s)) }, sql, args...)
 	return page, err
 }
 
-// recorded reads an event. One that does not decode is given as it is stored:
-// to find damage is what the digests are for.
-func recorded(s *sqlite3.Stmt) events.Recorded {
+// stored reads an event. One that does not decode is given as it is: to find
+// damage is what the digests are for.
+func stored(s *sqlite3.Stmt) events.Recorded {
 	r := events.Recorded{
 		Position: events.Position(s.ColumnInt64(0)),
 		Stream:   events.Stream(s.ColumnText(1)),

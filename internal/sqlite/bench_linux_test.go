@@ -98,9 +98,9 @@ func BenchmarkOpen(b *testing.B) {
 
 func BenchmarkScan(b *testing.B) {
 	l := opened(b, filepath.Join(b.TempDir(), "ledger.db"), testOptions())
-	const events_ = 20_000
+	const count = 20_000
 	if err := l.Update(func(tx events.Tx) error {
-		for n := range events_ {
+		for n := range count {
 			if _, err := tx.Append(sent(n)); err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func BenchmarkScan(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		for from := events.Position(1); from <= events_; from += 1000 {
+		for from := events.Position(1); from <= count; from += 1000 {
 			if err := l.View(func(r events.Reader) error {
 				page, err := r.All(from, 1000)
 				if err == nil && len(page) != 1000 {
@@ -122,5 +122,5 @@ func BenchmarkScan(b *testing.B) {
 			}
 		}
 	}
-	b.ReportMetric(float64(b.N)*events_/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(float64(b.N)*count/b.Elapsed().Seconds(), "events/s")
 }

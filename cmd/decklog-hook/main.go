@@ -1,0 +1,87 @@
+// Command decklog-hook is what a harness runs at every prompt and every tool
+// call: `decklog-hook HARNESS` is `decklog hook HARNESS`, made cheap for the case
+// that nothing waits. It looks at one file, the session's bell, and only when
+// that rings, or when anything is out of the ordinary, it hands over to the full
+// program, which it becomes.
+//
+// It therefore imports next to nothing, decides no rule, and answers nothing by
+// itself: all it can do alone is to be silent.
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"decklog/internal/bell"
+)
+
+func main() {
+	if strings.EqualFold(os.Getenv("DECKLOG"), "off") {
+		return
+	}
+	input, err := readAll(os.Stdin)
+	if err == nil && quiet(input, os.Args[1:]) {
+		return
+	}
+	handOver(input, os.Args[1:])
+}
+
+// quiet says whether the run has nothing to do, and notes what it saw of the
+// session. When in doubt it has.
+func quiet(input []byte, args []string) bool {
+	folder := ledgerFolder(args)
+	if folder == "" {
+		return false
+	}
+	in, whole := scan(input)
+	if !whole || in.session == "" {
+		return false
+	}
+	busy := true
+	switch in.event {
+	case "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PostToolBatch":
+	case "Stop":
+		busy = false
+	default:
+		return false // a session's start and end are never left out
+	}
+	if in.agent != "" {
+		return true // a subagent runs its parent's hooks, and takes nothing
+	}
+	now := now()
+	bells := bell.Beside(folder)
+	if bells.Rings(in.session, now) {
+		return bells.Ignores(in.session, in.cwd)
+	}
+	_ = bell.Note(folder, in.session, busy, now) // worth no failure
+	return true
+}
+
+// ledgerFolder is the folder of the ledger's file; empty when the ledger is not
+// one, or cannot be told without the full program.
+func ledgerFolder(args []string) string {
+	if len(args) != 1 {
+		return ""
+	}
+	url := os.Getenv("DECKLOG_LEDGER")
+	if url == "" {
+		data := os.Getenv("XDG_DATA_HOME")
+		if !filepath.IsAbs(data) {
+			home := os.Getenv("HOME")
+			if home == "" {
+				return ""
+			}
+			data = filepath.Join(home, ".local", "share")
+		}
+		return filepath.Join(data, "decklog")
+	}
+	path, is := strings.CutPrefix(url, "sqlite:")
+	if !is || path == "" {
+		return ""
+	}
+	return filepath.Dir(path)
+}
+
+func now() time.Time { return time.Now() }

@@ -1,0 +1,45 @@
+package commands
+
+import (
+	"time"
+
+	"decklog/events"
+	"decklog/projections"
+)
+
+// Quiet says whether a session's hook runs need not look at its mailboxes, and
+// until when: nil is until something happens. It is not quiet while anything can
+// be offered, is leased, or is due to be recorded. While something waits that
+// cannot be offered yet, or the session has sends that are not settled, owes or
+// is owed, it is quiet for lookEvery at most, since what time brings about makes
+// no event.
+func Quiet(s *projections.State, c Call, who events.Participant, lookEvery time.Duration, now events.Time, p events.Policy) (quiet bool, until *events.Time) {
+	if s.Current(who) != nil || !(Taking{Call: c, Who: who}).Offer(s, now).Empty() || len(Due(s, c, who, now, p)) > 0 {
+		return false, nil
+	}
+	look := now.Add(lookEvery)
+	later := func(t events.Time) {
+		if t > now && t < look {
+			look = t
+		}
+		until = &look
+	}
+	boxes := s.Mailboxes(who)
+	for _, at := range boxes {
+		s.Queue(at, func(q projections.Queued) bool {
+			later(look)
+			if q.Message.FinalBy != nil {
+				later(*q.Message.FinalBy)
+			}
+			return true
+		})
+	}
+	s.OpenSends(who, func(m *projections.Message) bool {
+		later(m.Expires)
+		return until == nil
+	})
+	if until == nil && len(s.OwedItems(boxes, nil, 1))+len(s.OwedItems(nil, boxes, 1)) > 0 {
+		later(look)
+	}
+	return true, until
+}

@@ -1,0 +1,25 @@
+//go:build linux
+
+// Command sync2 makes 4 KiB durable at the end of a file, twice: the least that
+// a program does which records something, acts, and records that it did.
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+func main() {
+	f, err := os.OpenFile(os.Args[1], os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		os.Exit(1)
+	}
+	for range 2 {
+		if _, err := f.Write(make([]byte, 4096)); err != nil {
+			os.Exit(1)
+		}
+		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
+			os.Exit(1)
+		}
+	}
+}
