@@ -425,15 +425,23 @@ func (d *draft) replyToDone() *Refusal {
 	return nil
 }
 
-// fingerprint is what makes two messages the same: who says what to whom, with
+// Fingerprint is what makes two messages the same: who says what to whom, with
 // which refs and intent, in which thread; a root stands in none yet.
-func (d *draft) fingerprint() events.Fingerprint {
+func Fingerprint(e events.MessageSent, text []byte) events.Fingerprint {
 	thread := ""
-	if d.thread != nil {
-		thread = string(d.thread.ID)
+	if e.ReplyTo != "" {
+		thread = string(e.Thread)
 	}
-	parts := append([]string{string(d.from.ID), string(d.to.ID), thread, string(d.intent), string(d.body)}, d.refs...)
+	parts := append([]string{string(e.Author.ID), string(e.To.ID), thread, string(e.Intent), string(text)}, e.Refs...)
 	return events.FingerprintOf(parts...)
+}
+
+func (d *draft) fingerprint() events.Fingerprint {
+	e := events.MessageSent{Author: d.from, To: d.to.Recipient, Intent: d.intent, Refs: d.refs}
+	if d.above != nil {
+		e.ReplyTo, e.Thread = d.above.ID, d.above.Thread
+	}
+	return Fingerprint(e, d.body)
 }
 
 func (d *draft) duplicate() *Refusal {

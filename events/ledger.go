@@ -31,6 +31,7 @@ type Recorded struct {
 	Revision Revision
 	ID       EventID
 	Time     Time
+	High     Time // the latest time up to here: by it the place of a moment is found, whatever the clock did
 	Actor    Participant
 	Cause    Cause
 	Policy   Position // of the policy.adopted event that it was decided under; 0 for the first of them

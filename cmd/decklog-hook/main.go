@@ -55,7 +55,7 @@ func quiet(input []byte, args []string) bool {
 	if bells.Rings(in.session, now) {
 		return bells.Ignores(in.session, in.cwd)
 	}
-	_ = bell.Note(folder, in.session, busy, now) // worth no failure
+	_ = bell.Note(bell.NotePath(folder, bell.Name(in.session)), busy, now) // worth no failure
 	return true
 }
 

@@ -17,14 +17,13 @@ const noteLayout = "2006-01-02T15:04:05.000000Z"
 
 const noteBytes = len("busy ") + len(noteLayout) + 1
 
-// Note writes down, in a ledger's folder, whether a session is in a turn. It
-// does not sync: a note that a crash takes along was about a process that it
-// took along too.
-func Note(folder, session string, busy bool, now time.Time) error {
-	name := Name(session)
-	if folder == "" || name == "" {
-		return errors.New("the session has no note")
-	}
+// NotePath is the note of a session, under the name of its file, in a ledger's
+// folder.
+func NotePath(folder, name string) string { return filepath.Join(folder, "notes", name) }
+
+// Note writes down whether a session is in a turn. It does not sync: a note that
+// a crash takes along was about a process that it took along too.
+func Note(path string, busy bool, now time.Time) error {
 	line := make([]byte, 0, noteBytes)
 	if busy {
 		line = append(line, "busy "...)
@@ -36,7 +35,6 @@ func Note(folder, session string, busy bool, now time.Time) error {
 	if len(line) != noteBytes {
 		return errors.New("the moment has no year of four digits")
 	}
-	path := filepath.Join(folder, "notes", name)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Only this folder: were the one above it missing, so would be the ledger.
@@ -53,12 +51,8 @@ func Note(folder, session string, busy bool, now time.Time) error {
 }
 
 // Noted reads a note; false when there is none, or it cannot be read.
-func Noted(folder, session string) (busy bool, at time.Time, known bool) {
-	name := Name(session)
-	if folder == "" || name == "" {
-		return false, at, false
-	}
-	f, err := os.Open(filepath.Join(folder, "notes", name))
+func Noted(path string) (busy bool, at time.Time, known bool) {
+	f, err := os.Open(path)
 	if err != nil {
 		return false, at, false
 	}

@@ -363,12 +363,12 @@ answer in it; without either for anything sent to you. Exit code 4 when time is 
 
 // sayWaited prints what a wait brought before it is confirmed: as JSON one
 // document for each lease, mostly the only one.
-func (r *run) sayWaited(came ops.Waited, text string) error {
+func (r *run) sayWaited(came ops.Waited) error {
 	if r.json {
 		return r.document(came)
 	}
-	if text != "" {
-		return r.printf("%s\n", render.Terminal(text))
+	if came.Text != "" {
+		return r.printf("%s\n", render.Terminal(came.Text))
 	}
 	for _, m := range came.Messages {
 		if err := r.printf("%s  %s  %s → %s  %s, %s\n%s\n", m.Sent, m.ID, from(m), m.To, m.Intent, m.State, render.Terminal(m.Body)); err != nil {

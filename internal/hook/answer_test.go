@@ -319,7 +319,7 @@ func TestNoRefIsAdmittedThatGrowsWithoutBoundWhereItIsShown(t *testing.T) {
 			grow = append(grow, string(rune(n)))
 		}
 	}
-	if len(grow) < 100 {
+	if len(grow) < 90 {
 		t.Fatalf("only %d runes stand as references: %q", len(grow), grow)
 	}
 	s := newStage(t)

@@ -239,7 +239,7 @@ func readsBack(l ledger) {
 		return err
 	}))
 
-	want := events.Recorded{Position: 1, Stream: "thread-1", Revision: 0, ID: "e1", Time: b.Time, Actor: "@smith",
+	want := events.Recorded{Position: 1, Stream: "thread-1", Revision: 0, ID: "e1", Time: b.Time, High: b.Time, Actor: "@smith",
 		Cause: events.Cause{Command: "c1", Event: "e0"}, Policy: 3, Version: events.SchemaVersion, Event: sent}
 	want.Data, _, _ = events.Encode(sent)
 	want.Digest = want.Chain(events.Digest{})

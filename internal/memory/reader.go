@@ -48,7 +48,7 @@ func (r reader) Event(id events.EventID) (events.Recorded, bool, error) {
 }
 
 func (r reader) AsOf(t events.Time) (events.Position, error) {
-	later := sort.Search(len(r.high), func(i int) bool { return r.high[i] > t })
+	later := sort.Search(len(r.events), func(i int) bool { return r.events[i].High > t })
 	return events.Position(later), nil
 }
 

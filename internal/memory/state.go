@@ -17,7 +17,6 @@ import (
 // past the length that he has.
 type state struct {
 	events  []events.Recorded
-	high    []events.Time // the running maximum of the times
 	streams btree.Map[events.Stream, []events.Position]
 	ids     btree.Map[events.EventID, events.Position]
 	bodies  btree.Map[events.Position, events.Body]
@@ -35,7 +34,6 @@ type tally struct {
 func (s *state) copy() *state {
 	return &state{
 		events:  s.events,
-		high:    s.high,
 		streams: *s.streams.Copy(),
 		ids:     *s.ids.Copy(),
 		bodies:  *s.bodies.Copy(),
@@ -58,17 +56,17 @@ func (s *state) head(stream events.Stream) (events.Recorded, bool) {
 	return s.at(positions[len(positions)-1]), true
 }
 
-// add puts the event in its place.
-func (s *state) add(r events.Recorded) {
-	high := r.Time
-	if n := len(s.high); n > 0 {
-		high = max(high, s.high[n-1])
+// add puts the event in its place, and gives it as it stands there.
+func (s *state) add(r events.Recorded) events.Recorded {
+	r.High = r.Time
+	if n := len(s.events); n > 0 {
+		r.High = max(r.High, s.events[n-1].High)
 	}
-	s.high = append(s.high, high)
 	s.events = append(s.events, r)
 	positions, _ := s.streams.Get(r.Stream)
 	s.streams.Set(r.Stream, append(positions, r.Position))
 	s.ids.Set(r.ID, r.Position)
+	return r
 }
 
 func (s *state) keep(p events.Position, b events.Body) {

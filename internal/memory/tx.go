@@ -89,7 +89,7 @@ func (t *tx) record(b events.Batch, head events.Revision, digest events.Digest) 
 		r.Event, _ = events.Decode(p.Event.EventType(), version, r.Data)
 		digest = r.Chain(digest)
 		r.Digest = digest
-		t.add(r)
+		r = t.add(r)
 		if p.Body != nil {
 			t.keep(r.Position, *p.Body)
 		}

@@ -15,11 +15,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 
 	"decklog/events"
+	"decklog/internal/bell"
 )
 
 // Notes are the notes beside one ledger. Several processes may write and read
@@ -62,15 +61,6 @@ func (n *Notes) Idle(s events.SessionID, now events.Time) error {
 	return n.note(s, Observation{Known: true, At: now})
 }
 
-// A note is one line, always of the same length, so that it is written over the
-// last one in a single write and nobody reads half of two:
-//
-//	busy 2026-11-30T09:00:00.000000Z
-const (
-	busy, idle = "busy ", "idle "
-	noteBytes  = len("busy 2026-11-30T09:00:00.000000Z\n")
-)
-
 func (n *Notes) note(s events.SessionID, o Observation) error {
 	if n.memory != nil {
 		n.memory.mu.Lock()
@@ -78,41 +68,14 @@ func (n *Notes) note(s events.SessionID, o Observation) error {
 		n.memory.seen[s] = o
 		return nil
 	}
-	line := idle + o.At.String() + "\n"
-	if o.Busy {
-		line = busy + o.At.String() + "\n"
-	}
 	path, err := n.path(s)
-	if err == nil && len(line) != noteBytes {
-		err = fmt.Errorf("%v has no year of four digits", o.At)
-	}
 	if err == nil {
-		err = overwrite(path, line)
+		err = bell.Note(path, o.Busy, o.At.Std())
 	}
 	if err != nil {
 		return fmt.Errorf("note session: %w", err)
 	}
 	return nil
-}
-
-// overwrite writes a short text to the beginning of a file, which it makes, with
-// its folder, when it is not there. It does not sync: a note that a crash takes
-// along was about a process that it took along too.
-func overwrite(path, text string) error {
-	open := func() (*os.File, error) { return os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600) }
-	f, err := open()
-	if errors.Is(err, fs.ErrNotExist) {
-		// Only this folder: were the one above it missing, so would be the ledger.
-		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		f, err = open()
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt([]byte(text), 0)
-	return errors.Join(err, f.Close())
 }
 
 // Seen is what was last noted of a session.
@@ -126,21 +89,11 @@ func (n *Notes) Seen(s events.SessionID) Observation {
 	if err != nil {
 		return Observation{}
 	}
-	f, err := os.Open(path)
-	if err != nil {
+	busy, at, known := bell.Noted(path)
+	if !known {
 		return Observation{}
 	}
-	defer f.Close()
-	var line [noteBytes]byte
-	if _, err := f.ReadAt(line[:], 0); err != nil || line[noteBytes-1] != '\n' {
-		return Observation{}
-	}
-	state, moment := string(line[:len(busy)]), string(line[len(busy):noteBytes-1])
-	at, err := events.ParseTime(moment)
-	if err != nil || state != busy && state != idle {
-		return Observation{}
-	}
-	return Observation{Known: true, Busy: state == busy, At: at}
+	return Observation{Known: true, Busy: busy, At: events.At(at)}
 }
 
 // Forget takes the note of a session away, once it has ended.
@@ -169,27 +122,14 @@ func (n *Notes) path(s events.SessionID) (string, error) {
 	case s == "":
 		return "", errors.New("the session has no id")
 	}
-	return filepath.Join(n.dir, "notes", fileName(string(s))), nil
+	return bell.NotePath(n.dir, fileName(string(s))), nil
 }
 
-// fileName makes a session's id, whatever it holds, a name of a file in one
-// folder: letters, digits, dot, underscore and hyphen stay, except for a dot in
-// front; any other byte becomes %XX. What is then too long for a file system
-// becomes its hash, behind a sign that no other name begins with. No two ids
-// have one name.
+// fileName is the name of a session's note. An id that is too long to be one is
+// there by its hash, behind a sign that no other name begins with.
 func fileName(id string) string {
-	const nameBytesMax = 200
-	var b strings.Builder
-	for i := range len(id) {
-		switch c := id[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-', c == '.' && i > 0:
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	if b.Len() <= nameBytesMax {
-		return b.String()
+	if name := bell.Name(id); name != "" {
+		return name
 	}
 	sum := sha256.Sum256([]byte(id))
 	return "=" + hex.EncodeToString(sum[:])

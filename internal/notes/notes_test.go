@@ -19,6 +19,8 @@ import (
 	"decklog/events"
 )
 
+const noteBytes = len("busy 2026-11-30T09:00:00.000000Z\n")
+
 const writerVariable = "DECKLOG_NOTES_TEST_WRITER"
 
 func TestMain(m *testing.M) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"decklog/commands"
 	"decklog/events"
 	"decklog/internal/rows"
 	"decklog/projections"
@@ -31,8 +32,9 @@ const FaultsMax = 100
 
 // Verify checks that positions and revisions have no gaps, that every event's
 // digest is that of its bytes and of the event before it in its stream, that
-// every body opens its commitment or was taken back, and that the views are
-// what the events make of them.
+// every body opens its commitment or was taken back, that what an event or an
+// equal message is found by is right, and that the views are what the events
+// make of them.
 func (o *Ops) Verify() (Audited, error) {
 	a := auditor{
 		Ops: o, Audited: Audited{Faults: []Fault{}}, memory: rows.New(),
@@ -75,6 +77,7 @@ type auditor struct {
 	Audited
 	s      *projections.State
 	memory *rows.Rows
+	high   events.Time // the latest time so far
 	heads  map[events.Stream]head
 	bodies map[events.EventID]owner // that are not there, by the event they belong to
 }
@@ -127,6 +130,13 @@ func (a *auditor) event(r events.Reader, e events.Recorded) error {
 	if e.Revision != before.revision+1 {
 		a.fault(e.Position, "revision %d of stream %s follows revision %d", e.Revision, e.Stream, before.revision)
 	}
+	if a.Checked == 1 {
+		a.high = e.Time
+	}
+	if a.high = max(a.high, e.Time); e.High != a.high {
+		a.fault(e.Position, "the latest time up to here is %s, not %s", a.high, e.High)
+		a.high = min(a.high, e.High) // one that is wrong makes none of the next so
+	}
 	if e.Chain(before.digest) != e.Digest {
 		a.fault(e.Position, "the digest is not that of the event and of the one before it in stream %s", e.Stream)
 	}
@@ -137,9 +147,9 @@ func (a *auditor) event(r events.Reader, e events.Recorded) error {
 	a.s.Apply(e)
 	switch ev := e.Event.(type) {
 	case events.MessageSent:
-		return a.body(r, e, ev.Message, ev.Body)
+		return a.body(r, e, ev.Message, ev.Body, func(b events.Body) events.Fingerprint { return commands.Fingerprint(ev, b.Text) })
 	case events.MessageEdited:
-		return a.body(r, e, ev.Message, ev.Body)
+		return a.body(r, e, ev.Message, ev.Body, func(events.Body) (none events.Fingerprint) { return none })
 	case events.MessageDeleted:
 		for _, id := range ev.Bodies {
 			delete(a.bodies, id)
@@ -148,7 +158,7 @@ func (a *auditor) event(r events.Reader, e events.Recorded) error {
 	return nil
 }
 
-func (a *auditor) body(r events.Reader, e events.Recorded, m events.MessageID, ref events.BodyRef) error {
+func (a *auditor) body(r events.Reader, e events.Recorded, m events.MessageID, ref events.BodyRef, alike func(events.Body) events.Fingerprint) error {
 	body, there, err := r.Body(e.ID)
 	switch {
 	case err != nil:
@@ -157,6 +167,8 @@ func (a *auditor) body(r events.Reader, e events.Recorded, m events.MessageID, r
 		a.bodies[e.ID] = owner{e.Position, m}
 	case !body.Opens(ref):
 		a.fault(e.Position, "the body of message %s is not the one that was committed to", m)
+	case body.Fingerprint != alike(body):
+		a.fault(e.Position, "what tells message %s from another is not of its body", m)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package ops
 import (
 	"decklog/commands"
 	"decklog/events"
+	"decklog/internal/bell"
 	"decklog/internal/render"
 	"decklog/projections"
 )
@@ -70,6 +71,49 @@ func (o *Ops) Waits(q LeaseRequest) (waits bool, err error) {
 		return nil
 	})
 	return waits, err
+}
+
+// Silence makes a session's bell silent when nothing waits for it and nothing is
+// leased, until something could fall due without an event. It looks in a write
+// transaction that writes nothing, and that is what makes it safe: what is
+// recorded after it rings again (see package bell).
+func (o *Ops) Silence(id events.SessionID) error {
+	return o.Ledger.Update(func(tx events.Tx) error {
+		checkpoint, err := projections.ReadCheckpoint(tx.Rows())
+		if err != nil || checkpoint.Fold != projections.FoldVersion {
+			return err
+		}
+		s := projections.On(tx.Rows())
+		policy := s.Policy()
+		if policy == nil || s.Session(id) == nil {
+			return s.Err()
+		}
+		now := o.World.Now()
+		call := o.call("", session(id))
+		quiet, until := commands.Quiet(s, call, call.Caller.ID, bell.LookEvery, now, policy.Policy)
+		if err := s.Err(); err != nil || !quiet {
+			return err
+		}
+		if until == nil {
+			return o.World.Bells.Silence(string(id), nil)
+		}
+		look := until.Std()
+		return o.World.Bells.Silence(string(id), &look)
+	})
+}
+
+// Ignore notes beside the bells which directories' sessions take no part, so
+// that their hook runs need not ask. It is a write transaction that writes
+// nothing, so that no policy is adopted meanwhile.
+func (o *Ops) Ignore(roots func(events.Policy) []string) error {
+	return o.Ledger.Update(func(tx events.Tx) error {
+		s := projections.On(tx.Rows())
+		policy := s.Policy()
+		if policy == nil {
+			return s.Err()
+		}
+		return o.World.Bells.Ignore(roots(policy.Policy))
+	})
 }
 
 // Lease offers the caller its oldest messages that fit, and nobody else while

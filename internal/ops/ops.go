@@ -11,6 +11,7 @@ import (
 
 	"decklog/commands"
 	"decklog/events"
+	"decklog/internal/bell"
 	"decklog/projections"
 )
 
@@ -27,7 +28,9 @@ type World struct {
 	Random func([]byte) // fills it
 	Alive  func(events.Process) bool
 	Seen   func(events.SessionID) (busy bool, at events.Time, known bool) // as hooks noted it
-	Device string                                                         // the machine's host name
+	// Bells are told for whom something came to wait. The zero value has none.
+	Bells  bell.Bells
+	Device string // the machine's host name
 	OSUser string
 	// Environ gives a variable of the calling process; Ancestors the processes
 	// that it descends from, the nearest first.
@@ -100,6 +103,7 @@ type unit struct {
 	now    events.Time
 	policy *projections.Adopted
 	call   commands.Call
+	wrote  []events.Recorded
 }
 
 // Receipt is what every command that changes something answers, but sending,
@@ -135,7 +139,10 @@ func (o *Ops) update(name string, a Asker, work func(*unit) (*commands.Refusal, 
 			return err
 		}
 		refused = r
-		return u.settle(name, r)
+		if err := u.settle(name, r); err != nil {
+			return err
+		}
+		return u.ring()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -204,8 +211,32 @@ func (u *unit) append(proposed []events.Proposed) (recorded []events.Recorded, e
 		recorded = append(recorded, done...)
 		proposed = proposed[n:]
 	}
+	u.wrote = append(u.wrote, recorded...)
 	u.refresh()
 	return recorded, u.s.Err()
+}
+
+// ring rings the bells of those for whom something came to wait, before the
+// commit that makes it so: who dies in between has rung in vain.
+func (u *unit) ring() error {
+	rung := map[events.SessionID]bool{}
+	for _, r := range u.wrote {
+		if _, is := r.Event.(events.PolicyAdopted); is {
+			if err := u.World.Bells.Ignore(nil); err != nil {
+				return fmt.Errorf("forget the ignored directories: %w", err)
+			}
+		}
+		for _, id := range u.s.Stirs(r.Event) {
+			if rung[id] {
+				continue
+			}
+			rung[id] = true
+			if err := u.World.Bells.Ring(string(id)); err != nil {
+				return fmt.Errorf("ring the bell of session %s: %w", id, err)
+			}
+		}
+	}
+	return u.s.Err()
 }
 
 // sweep records what has fallen due around a participant.

@@ -33,6 +33,10 @@ type Waited struct {
 	Notices  []LeasedNotice      `json:"notices"`
 	TimedOut bool                `json:"timed_out"`
 	At       events.Position     `json:"at"`
+	// Text is what a hook would print of it: with the standing instruction, which
+	// is confirmed like the messages and must not go unsaid. Empty for what is
+	// only shown.
+	Text string `json:"text"`
 }
 
 // Wait blocks on the ledger until what is waited for came, or the context ends.
@@ -40,7 +44,7 @@ type Waited struct {
 // confirms once that succeeded; what others were sent it only shows. It prints
 // once for each lease, with the text that a hook would give, and once, without,
 // for what it only shows. The result is all of it together.
-func (o *Ops) Wait(ctx context.Context, q WaitRequest, print func(came Waited, text string) error) (Waited, *commands.Refusal, error) {
+func (o *Ops) Wait(ctx context.Context, q WaitRequest, print func(Waited) error) (Waited, *commands.Refusal, error) {
 	w := waiting{Ops: o, q: q, print: print, out: Waited{Messages: []projections.Shown{}, Notices: []LeasedNotice{}}}
 	if r, err := w.start(); r != nil || err != nil {
 		return w.out, r, err
@@ -71,7 +75,7 @@ func (o *Ops) Wait(ctx context.Context, q WaitRequest, print func(came Waited, t
 type waiting struct {
 	*Ops
 	q       WaitRequest
-	print   func(Waited, string) error
+	print   func(Waited) error
 	caller  commands.Caller
 	thread  events.ThreadID
 	message events.MessageID // empty: the thread is meant
@@ -156,7 +160,7 @@ func (w *waiting) step() (met bool, wake time.Duration, r *commands.Refusal, err
 	}
 	if len(rest) > 0 || len(w.out.Messages) == 0 {
 		w.out.Messages = append(w.out.Messages, rest...)
-		if err := w.print(Waited{Messages: append([]projections.Shown{}, rest...), Notices: []LeasedNotice{}, At: w.out.At}, ""); err != nil {
+		if err := w.print(Waited{Messages: append([]projections.Shown{}, rest...), Notices: []LeasedNotice{}, At: w.out.At}); err != nil {
 			return false, 0, nil, err
 		}
 	}
@@ -184,11 +188,11 @@ func (w *waiting) take(enough func() bool) (*commands.Refusal, error) {
 		if r != nil || err != nil || offered.ID == "" {
 			return r, err
 		}
-		came := Waited{Messages: []projections.Shown{}, Notices: offered.Notices, At: offered.Position}
+		came := Waited{Messages: []projections.Shown{}, Notices: offered.Notices, At: offered.Position, Text: offered.Text}
 		for _, m := range offered.Messages {
 			came.Messages = append(came.Messages, m.Shown)
 		}
-		if err := w.print(came, offered.Text); err != nil {
+		if err := w.print(came); err != nil {
 			return nil, err
 		}
 		if _, r, err := w.Confirm(Asker{As: w.q.As}, offered.ID); r != nil || err != nil {

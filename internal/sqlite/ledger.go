@@ -25,6 +25,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"decklog/events"
+	"decklog/internal/faults"
 )
 
 // ticketWaitMax is how long an Update waits for its turn among the processes.
@@ -91,7 +92,7 @@ type options struct {
 // [events.ErrDamaged] (the file is something else), [events.ErrReadOnly],
 // [events.ErrNoSpace] and [events.ErrLocked].
 func Open(path string, project events.Projector) (*Ledger, error) {
-	return open(path, project, options{ticketWaitMax: ticketWaitMax, lookEvery: lookEvery, vfs: diskName})
+	return open(path, project, options{ticketWaitMax: ticketWaitMax, lookEvery: lookEvery, vfs: diskName, journal: faults.Journal()})
 }
 
 func open(path string, project events.Projector, o options) (*Ledger, error) {
@@ -165,6 +166,7 @@ func (l *Ledger) Update(fn func(events.Tx) error) error {
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("update ledger: %w", err)
 	}
+	faults.Point("began")
 	t := &tx{reader: &reader{c}, project: l.project}
 	defer t.end()
 	if err := fn(t); err != nil {
@@ -181,8 +183,10 @@ func (l *Ledger) commit(c *connection, t *tx) error {
 	if err := t.alive(); err != nil {
 		return err
 	}
+	faults.Point("before-commit")
 	switch err := c.run("COMMIT"); {
 	case err == nil:
+		faults.Point("after-commit")
 	case errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.BUSY):
 		return fmt.Errorf("commit: %w", explain(err)) // SQLite is sure that it did not commit
 	default:
@@ -193,10 +197,12 @@ func (l *Ledger) commit(c *connection, t *tx) error {
 	}
 	if t.appended {
 		l.pulse.ring()
+		faults.Point("pulse-rung")
 		l.watch.saw(t.last, nil)
 	}
 	l.scrub = l.scrub || t.dropped
 	if l.scrub && time.Since(l.inTheWay) > scrubEvery {
+		faults.Point("before-scrub")
 		if l.scrub = c.emptyLog() != nil; l.scrub {
 			l.inTheWay = time.Now()
 		}
@@ -212,6 +218,7 @@ func (l *Ledger) Close() error {
 	l.connections.refuse(errClosed)
 	l.writing.Lock()
 	defer l.writing.Unlock()
+	faults.Point("closing")
 	err := l.connections.close()
 	l.ticket.close()
 	l.pulse.close()

@@ -10,7 +10,7 @@ import (
 )
 
 // columns are what [stored] reads.
-const columns = `position, stream, revision, id, type, version, time, actor, command, caused_by, policy, data, digest`
+const columns = `position, stream, revision, id, type, version, time, actor, command, caused_by, policy, data, digest, high`
 
 // reader reads one snapshot, until its transaction ends.
 type reader struct {
@@ -97,6 +97,7 @@ func stored(s *sqlite3.Stmt) events.Recorded {
 		},
 		Policy: events.Position(s.ColumnInt64(10)),
 		Data:   s.ColumnBlob(11, []byte{}),
+		High:   events.Time(s.ColumnInt64(13)),
 	}
 	copy(r.Digest[:], s.ColumnRawBlob(12))
 	r.Event, _ = events.Decode(events.Type(s.ColumnText(4)), r.Version, r.Data)

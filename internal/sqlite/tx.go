@@ -98,11 +98,15 @@ func (t *tx) record(b events.Batch, head events.Revision, digest events.Digest) 
 			Revision: head,
 			ID:       p.ID,
 			Time:     b.Time,
+			High:     b.Time,
 			Actor:    p.Actor,
 			Cause:    p.Cause,
 			Policy:   b.Policy,
 			Version:  version,
 			Data:     data,
+		}
+		if t.last > 0 {
+			r.High = max(b.Time, t.high)
 		}
 		// What is folded now is what a replay will read.
 		r.Event, _ = events.Decode(p.Event.EventType(), version, data)
@@ -128,18 +132,14 @@ func (t *tx) findLast() error {
 
 // store writes an event, its body, and what it makes of earlier bodies.
 func (t *tx) store(r events.Recorded, p events.Proposed) error {
-	high := r.Time
-	if t.last > 0 {
-		high = max(high, t.high)
-	}
 	if err := t.write("store event "+string(r.ID),
-		`INSERT INTO events (`+columns+`, high) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		`INSERT INTO events (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		int64(r.Position), string(r.Stream), int64(r.Revision), string(r.ID), string(r.Type()), int64(r.Version),
 		int64(r.Time), string(r.Actor), string(r.Cause.Command), string(r.Cause.Event), int64(r.Policy),
-		r.Data, r.Digest[:], int64(high)); err != nil {
+		r.Data, r.Digest[:], int64(r.High)); err != nil {
 		return err
 	}
-	t.last, t.high, t.appended = r.Position, high, true
+	t.last, t.high, t.appended = r.Position, r.High, true
 	if b := p.Body; b != nil {
 		if err := t.write("store body of "+string(r.ID),
 			`INSERT INTO bodies (position, salt, body, fingerprint) VALUES (?, ?, ?, ?)`,

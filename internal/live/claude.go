@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// claude is Claude Code, driven without a terminal: one process, told of each
+// prompt in a line of JSON.
+type claude struct {
+	*stage
+	*program
+	session string
+}
+
+func claudeCode() *harness {
+	return &harness{
+		name: "claude-code", npm: "@anthropic-ai/claude-code", version: "2.1.332", command: "claude", wire: messages{},
+		prepare: prepareClaude,
+		open:    openClaude,
+		shell: func(command string) reply {
+			return reply{tool: "Bash", input: map[string]any{"command": command, "description": "a step of the test"}}
+		},
+		delegate: func(prompt string) reply {
+			return reply{tool: "Agent", input: map[string]any{
+				"description": "a subagent's step", "prompt": prompt, "subagent_type": "general-purpose", "run_in_background": false,
+			}}
+		},
+		seen: seenByClaude,
+	}
+}
+
+// prepareClaude writes the settings as decklog's README has them.
+func prepareClaude(s *stage) error {
+	hooks := map[string]any{}
+	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"} {
+		handler := map[string]any{"type": "command", "command": "decklog hook claude-code"}
+		group := map[string]any{"hooks": []any{handler}}
+		switch event {
+		case "PostToolUse":
+			group["matcher"] = "*"
+		case "SessionEnd":
+			handler["timeout"] = 10
+		}
+		hooks[event] = []any{group}
+	}
+	s.alsoCapture(hooks, []string{
+		"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Stop", "SubagentStart", "SubagentStop", "SessionEnd", "Notification",
+		"UserPromptExpansion", "PreCompact", "PostCompact",
+	})
+	settings, err := json.MarshalIndent(map[string]any{
+		"hooks": hooks, "permissions": map[string]any{"allow": []string{"Bash", "Agent", "Task"}},
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(s.home, ".claude")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "settings.json"), settings, 0o600)
+}
+
+func openClaude(s *stage, resume string) (conversation, error) {
+	c := &claude{stage: s, session: resume}
+	argv := []string{s.program, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--model", modelName}
+	if resume != "" {
+		argv = append(argv, "--resume", resume)
+	}
+	var err error
+	c.program, err = start(s.ctx, s.work, s.log("claude"), s.environ(
+		"ANTHROPIC_BASE_URL="+s.model.url, "ANTHROPIC_API_KEY=sk-ant-nobody", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
+	), argv...)
+	return c, err
+}
+
+func (c *claude) id() string { return c.session }
+
+func (c *claude) say(text string) error {
+	err := c.tell(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}})
+	if err != nil {
+		return err
+	}
+	line, err := c.hear("an end of the turn", func(line map[string]any) bool { return line["type"] == "result" })
+	if err != nil {
+		return err
+	}
+	if id, _ := line["session_id"].(string); id != "" {
+		c.session = id
+	}
+	if line["subtype"] != "success" {
+		return fmt.Errorf("the turn ended with %v: %v", line["subtype"], line["result"])
+	}
+	return nil
+}
+
+func (c *claude) clear() error {
+	before := c.session
+	if err := c.say("/clear"); err != nil {
+		return err
+	}
+	if c.session == before {
+		return errNotNew
+	}
+	return nil
+}
+
+var errNotNew = errors.New("the session has the id that it had before")
+
+// seenByClaude reads the messages in the transcript of a session, each as often
+// as a hook's text that holds it was taken into the context.
+func seenByClaude(s *stage, session string) (map[string]int, error) {
+	files, err := filepath.Glob(filepath.Join(s.home, ".claude", "projects", "*", session+".jsonl"))
+	if err != nil || len(files) != 1 {
+		return nil, fmt.Errorf("found %d transcripts of session %s", len(files), session)
+	}
+	seen := map[string]int{}
+	err = eachLine(files[0], func(line map[string]any) {
+		if at(line, "type") != "attachment" || at(line, "attachment", "type") != "hook_additional_context" {
+			return
+		}
+		texts, _ := at(line, "attachment", "content").([]any)
+		for _, text := range texts {
+			for _, id := range frame.FindAllStringSubmatch(fmt.Sprint(text), -1) {
+				seen[id[1]]++
+			}
+		}
+	})
+	return seen, err
+}
+
+// eachLine goes through a transcript.
+func eachLine(file string, visit func(map[string]any)) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(b)) {
+		var said map[string]any
+		if err := json.Unmarshal([]byte(line), &said); err != nil {
+			return fmt.Errorf("read transcript %s: %w", filepath.Base(file), err)
+		}
+		visit(said)
+	}
+	return nil
+}
+
+var _ = regexp.MustCompile

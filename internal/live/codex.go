@@ -1,0 +1,179 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// codex is Codex, driven through its app server, as its editors' extensions do.
+type codex struct {
+	*stage
+	*program
+	thread string
+	calls  int
+}
+
+func codexCLI() *harness {
+	return &harness{
+		name: "codex", npm: "@openai/codex", version: "0.171.0", command: "codex", wire: responses{},
+		prepare: prepareCodex,
+		open:    openCodex,
+		shell: func(command string) reply {
+			return reply{tool: "exec_command", input: map[string]any{"cmd": command, "yield_time_ms": 30_000}}
+		},
+		delegate: func(prompt string) reply {
+			return reply{tool: "spawn_agent", input: map[string]any{"message": prompt}}
+		},
+		seen: seenByCodex,
+	}
+}
+
+// prepareCodex writes the hooks as decklog's README has them, and a provider
+// that is the stub.
+func prepareCodex(s *stage) error {
+	hooks := map[string]any{}
+	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"} {
+		handler := map[string]any{"type": "command", "command": "decklog hook codex"}
+		group := map[string]any{"hooks": []any{handler}}
+		switch event {
+		case "PostToolUse":
+			group["matcher"] = "*"
+		case "SessionEnd":
+			handler["timeout"] = 3
+		}
+		hooks[event] = []any{group}
+	}
+	s.alsoCapture(hooks, []string{
+		"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStart", "SubagentStop", "SessionEnd", "PreCompact", "PostCompact",
+	})
+	b, err := json.MarshalIndent(map[string]any{"hooks": hooks}, "", "  ")
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(s.home, ".codex")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "hooks.json"), b, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "config.toml"), fmt.Appendf(nil, `model = %q
+model_provider = "stub"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+
+[model_providers.stub]
+name = "stub"
+base_url = %q
+wire_api = "responses"
+env_key = "STUB_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+
+[projects.%q]
+trust_level = "trusted"
+`, modelName, s.model.url+"/v1", s.work), 0o600)
+}
+
+func openCodex(s *stage, resume string) (conversation, error) {
+	c := &codex{stage: s}
+	var err error
+	c.program, err = start(s.ctx, s.work, s.log("codex"), s.environ("STUB_KEY=nobody"), s.program, "--dangerously-bypass-hook-trust", "app-server")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.call("initialize", map[string]any{"clientInfo": map[string]any{"name": "decklog-live", "title": "decklog", "version": "1"}}); err != nil {
+		return nil, err
+	}
+	if err := c.tell(map[string]any{"method": "initialized"}); err != nil {
+		return nil, err
+	}
+	if resume != "" {
+		return c, c.begin("thread/resume", map[string]any{"threadId": resume})
+	}
+	return c, c.begin("thread/start", map[string]any{"cwd": s.work})
+}
+
+// call asks the app server, and waits for its answer.
+func (c *codex) call(method string, params map[string]any) (any, error) {
+	c.calls++
+	id := float64(c.calls)
+	if err := c.tell(map[string]any{"id": c.calls, "method": method, "params": params}); err != nil {
+		return nil, err
+	}
+	line, err := c.hear("an answer to "+method, func(line map[string]any) bool { return line["id"] == id && line["method"] == nil })
+	if err != nil {
+		return nil, err
+	}
+	if line["error"] != nil {
+		return nil, fmt.Errorf("%s: %v", method, line["error"])
+	}
+	return line["result"], nil
+}
+
+func (c *codex) begin(method string, params map[string]any) error {
+	result, err := c.call(method, params)
+	if err != nil {
+		return err
+	}
+	id, _ := at(result, "thread", "id").(string)
+	if id == "" {
+		return fmt.Errorf("%s gave no thread: %v", method, result)
+	}
+	c.thread = id
+	return nil
+}
+
+func (c *codex) id() string { return c.thread }
+
+func (c *codex) say(text string) error {
+	_, err := c.call("turn/start", map[string]any{"threadId": c.thread, "input": []any{map[string]any{"type": "text", "text": text}}})
+	if err != nil {
+		return err
+	}
+	line, err := c.hear("an end of the turn", func(line map[string]any) bool {
+		return line["method"] == "turn/completed" && at(line, "params", "threadId") == c.thread
+	})
+	if err != nil {
+		return err
+	}
+	if status := at(line, "params", "turn", "status"); status != "completed" {
+		return fmt.Errorf("the turn ended as %v: %v", status, at(line, "params", "turn", "error"))
+	}
+	return nil
+}
+
+func (c *codex) clear() error {
+	before := c.thread
+	if err := c.begin("thread/start", map[string]any{"cwd": c.work, "sessionStartSource": "clear"}); err != nil {
+		return err
+	}
+	if c.thread == before {
+		return errNotNew
+	}
+	return nil
+}
+
+// seenByCodex reads the messages in the rollout of a session, each as often as
+// it was taken into the context.
+func seenByCodex(s *stage, session string) (map[string]int, error) {
+	files, err := filepath.Glob(filepath.Join(s.home, ".codex", "sessions", "*", "*", "*", "rollout-*-"+session+".jsonl"))
+	if err != nil || len(files) != 1 {
+		return nil, fmt.Errorf("found %d transcripts of session %s", len(files), session)
+	}
+	seen := map[string]int{}
+	err = eachLine(files[0], func(line map[string]any) {
+		if at(line, "type") != "response_item" || at(line, "payload", "type") != "message" {
+			return
+		}
+		parts, _ := at(line, "payload", "content").([]any)
+		for _, part := range parts {
+			for _, id := range frame.FindAllStringSubmatch(fmt.Sprint(at(part, "text")), -1) {
+				seen[id[1]]++
+			}
+		}
+	})
+	return seen, err
+}
