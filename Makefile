@@ -42,6 +42,10 @@ fuzz: ## look for inputs that break the codec, the renderer, the hooks and the p
 	    echo "$$target $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$target || exit 1; \
 	  done; done
 
+.PHONY: bench
+bench: ## measure each promise of speed beside its reference (long; takes 5 GB; BENCH='-only REGEXP' and the like)
+	@$(GO) run ./internal/bench $(BENCH)
+
 .PHONY: clean
 clean: ## remove what was built and played
 	rm -rf $(BIN) .run

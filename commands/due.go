@@ -12,24 +12,42 @@ import (
 const DueMax = 50
 
 // Due is what has fallen due around a participant, and was not recorded yet, as
-// seen at this moment: leases that ended, messages that expired or cannot arrive
-// any more, sessions whose process is gone, in its own mailboxes and for what it
-// sent. Each event's id is made from its cause, so that two who notice it at
-// once record it once.
+// seen at this moment, in its own mailboxes and for what it sent. It is one kind
+// at a time: leases that ended; else sessions that are live no more; else
+// messages that expired or cannot arrive any more. Each kind is judged on what
+// the one before it made of the state, so who records it asks again until
+// nothing is due. Each event's id is made from its cause, so that two who notice
+// it at once record it once.
 func Due(s *projections.State, c Call, who events.Participant, now events.Time, p events.Policy) []events.Proposed {
 	d := due{Call: c, s: s, who: who, now: now, limits: p.Limits, seen: map[string]bool{}}
-	for _, at := range s.Mailboxes(who) {
-		d.leaseEnded(at)
-		d.expired(at)
-	}
-	n := 0
+	boxes := s.Mailboxes(who)
+	var sends []*projections.Message
 	s.OpenSends(who, func(m *projections.Message) bool {
-		n++
-		for i := range m.Deliveries {
-			d.sent(m, &m.Deliveries[i])
-		}
-		return n < DueMax
+		sends = append(sends, m)
+		return len(sends) < DueMax
 	})
+	each := func(look func(*projections.Message, *projections.Delivery)) {
+		for _, m := range sends {
+			for i := range m.Deliveries {
+				if dl := &m.Deliveries[i]; m.Deleted == nil && dl.Waits() {
+					look(m, dl)
+				}
+			}
+		}
+	}
+	for _, at := range boxes {
+		d.leaseEnded(at)
+	}
+	each(func(_ *projections.Message, dl *projections.Delivery) { d.leaseEnded(dl.At) })
+	if len(d.out) == 0 {
+		each(func(_ *projections.Message, dl *projections.Delivery) { d.ended(s.Session(dl.At.Session())) })
+	}
+	if len(d.out) == 0 {
+		for _, at := range boxes {
+			d.expired(at)
+		}
+		each(d.lost)
+	}
 	return d.out
 }
 
@@ -111,11 +129,8 @@ func (d *due) attempts(m *projections.Message, at events.Participant) int {
 // expired records the messages at the front of a mailbox whose time is over.
 func (d *due) expired(at events.Participant) {
 	n := 0
-	d.s.Queue(at, func(q projections.Queued) bool {
+	d.s.QueuedMessages(at, func(q projections.Queued) bool {
 		n++
-		if q.Kind != events.ItemMessage {
-			return n < DueMax
-		}
 		if d.now < q.Message.Expires {
 			return false
 		}
@@ -134,21 +149,14 @@ func (d *due) expire(m *projections.Message, at events.Participant, dl *projecti
 		events.MessageExpired{Message: m.ID, Thread: m.Thread, Mailbox: at})
 }
 
-// sent records what became of a message that the participant sent: its
-// recipient may never run again to notice it.
-func (d *due) sent(m *projections.Message, dl *projections.Delivery) {
-	if m.Deleted != nil || !dl.Waits() {
-		return
-	}
-	d.leaseEnded(dl.At)
-	row := d.s.Session(dl.At.Session())
-	if row != nil {
-		d.ended(row)
-	}
+// lost records that a message which the participant sent cannot arrive any more:
+// its recipient may never run again to notice it.
+func (d *due) lost(m *projections.Message, dl *projections.Delivery) {
 	if d.now >= m.Expires {
 		d.expire(m, dl.At, dl)
 		return
 	}
+	row := d.s.Session(dl.At.Session())
 	if row == nil || dl.To.Session() == "" || row.Left == nil {
 		return
 	}
@@ -161,15 +169,19 @@ func (d *due) sent(m *projections.Message, dl *projections.Delivery) {
 // ended records that a session is live no more, once that is known of its
 // process or by its silence.
 func (d *due) ended(row *projections.Session) {
-	if row.Left != nil || d.live(row, d.now) || !d.once("session "+string(row.ID)) {
+	if row == nil || row.Left != nil || d.live(row, d.now) || !d.once("session "+string(row.ID)) {
 		return
 	}
-	reason := events.EndProcessGone
-	if row.Process == nil {
-		reason = events.EndUnseen
-	}
 	cause := fmt.Sprintf("%s %d", row.ID, row.Joins)
-	for _, e := range leaving(d.s, row, reason) {
+	for _, e := range leaving(d.s, row, gone(row)) {
 		d.add(e.stream, cause, string(e.event.EventType())+" "+string(e.stream), e.event)
 	}
+}
+
+// gone is why a session is live no more that did not say so.
+func gone(row *projections.Session) events.EndReason {
+	if row.Process == nil {
+		return events.EndUnseen
+	}
+	return events.EndProcessGone
 }

@@ -66,8 +66,29 @@ func (c Edit) Decide(s *projections.State, now events.Time, p events.Policy) ([]
 	}
 	if turn == events.Final && m.Turn == events.Working {
 		add(events.TurnFlipped{Message: m.ID, Thread: m.Thread, Turn: events.Final}, nil)
+		for _, back := range c.returned(s, m, now) {
+			out = append(out, events.Proposed{
+				Stream: events.MailboxStream(back.Mailbox), ID: c.ID.Event(len(out)), Actor: author.ID,
+				Cause: events.Cause{Command: c.ID, Event: c.ID.Event(len(out) - 1)}, Event: back,
+			})
+		}
 	}
 	return out, nil
+}
+
+// returned is what goes back to a seat or a person when a stub turns final that
+// a session took and was shown, and that session is live no more: the next one
+// is offered the answer.
+func (c Edit) returned(s *projections.State, m *projections.Message, now events.Time) (back []events.MailboxReturned) {
+	for _, d := range m.Deliveries {
+		if d.State != events.StateDelivered || !d.AsStub || d.At == d.To || c.live(s.Session(d.At.Session()), now) {
+			continue
+		}
+		back = append(back, events.MailboxReturned{
+			Mailbox: d.To, Session: d.At.Session(), Items: []events.Moved{{Message: m.ID, Thread: m.Thread}},
+		})
+	}
+	return back
 }
 
 // Delete asks for an own message to be taken back: its text goes, what happened

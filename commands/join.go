@@ -87,14 +87,28 @@ func (j *joining) takeSeat() *Refusal {
 		}
 		return nil
 	}
-	if occupant := j.s.Session(seat.Occupant); occupant != nil && j.live(occupant, j.now) {
+	occupant := j.s.Session(seat.Occupant)
+	if occupant != nil && j.live(occupant, j.now) {
 		r := refuse(SeatIsTaken, "the seat %s is occupied by session %s since %s", j.Seat, seat.Occupant, seat.Since).
 			example(`decklog send --to %s --intent request -- "May I take your seat?"`, or(safeWord("@"+j.Seat), "@SEAT"))
 		r.Candidates = []Candidate{j.candidate(occupant, j.now)}
 		return r
 	}
 	j.claim(j.Seat, seat.Occupant)
+	if occupant != nil {
+		j.end(occupant, gone(occupant)) // what it had taken for the seat is for this one
+	}
 	return nil
+}
+
+// end records that another session ended, if nobody did yet.
+func (j *joining) end(other *projections.Session, reason events.EndReason) {
+	if other.Left != nil {
+		return
+	}
+	for _, e := range leaving(j.s, other, reason) {
+		j.add(e.stream, e.event)
+	}
 }
 
 func (j *joining) claim(seat string, from events.SessionID) {
@@ -117,10 +131,8 @@ func (j *joining) follows() *projections.Session {
 
 // register joins the session, and ends the one that was cleared for it.
 func (j *joining) register() {
-	if before := j.follows(); before != nil && before.Left == nil {
-		for _, e := range leaving(j.s, before, events.EndCleared) {
-			j.add(e.stream, e.event)
-		}
+	if before := j.follows(); before != nil {
+		j.end(before, events.EndCleared)
 	}
 	person := PersonOf(j.policy, j.OSUser)
 	e := events.SessionJoined{
@@ -159,12 +171,17 @@ type Leave struct {
 }
 
 // Decide ends the session: what it had taken from the mailbox of its seat or
-// person and not confirmed goes back. One that has left changes nothing.
+// person and not confirmed goes back. No session ends another. One that has left
+// changes nothing.
 func (c Leave) Decide(s *projections.State, now events.Time, p events.Policy) ([]events.Proposed, *Refusal) {
 	row := s.Session(events.SessionID(c.Session))
 	if row == nil {
 		return nil, refuse(NotFound, "the session %s never joined", c.Session).
 			fix("take the id from the sessions that take part").example("decklog peers")
+	}
+	if c.Caller.Kind == events.KindSession && c.Caller.ID != events.Participant(row.ID) {
+		return nil, refuse(NotYours, "%s asks that session %s ends", c.Caller.ID, row.ID).
+			fix("leave a session to end by itself, or have a person end it").example("decklog leave")
 	}
 	if row.Left != nil {
 		return nil, nil
@@ -198,8 +215,8 @@ func leaving(s *projections.State, row *projections.Session, reason events.EndRe
 	me := events.Participant(row.ID)
 	back := map[events.Participant][]events.Moved{}
 	var order []events.Participant
-	s.Queue(me, func(q projections.Queued) bool {
-		if q.Kind == events.ItemMessage && q.Delivery.To != me {
+	s.QueuedMessages(me, func(q projections.Queued) bool {
+		if q.Delivery.To != me {
 			if back[q.Delivery.To] == nil {
 				order = append(order, q.Delivery.To)
 			}

@@ -49,8 +49,15 @@ func (c Taking) Offer(s *projections.State, now events.Time) Offer {
 		return o
 	}
 	for _, at := range s.Mailboxes(c.Who) {
+		visit := s.Queue
+		if at != c.Who {
+			if s.Current(at).Runs(now) {
+				continue // its person reads it by hand
+			}
+			visit = s.QueuedMessages
+		}
 		n := 0
-		s.Queue(at, func(q projections.Queued) bool {
+		visit(at, func(q projections.Queued) bool {
 			if item, ready := c.ready(s, at, q, now); ready {
 				o.Items = append(o.Items, item)
 				n++
@@ -188,16 +195,17 @@ type Confirm struct {
 }
 
 // Decide admits the confirm, also after the deadline, as long as none of its
-// messages was leased again or is undelivered; else it refuses it whole, and
-// changes nothing. The lease's id is the fencing token: who quotes it printed it.
+// messages was leased again or given up, as undelivered or expired; else it
+// refuses it whole, and changes nothing. The lease's id is the fencing token:
+// who quotes it printed it.
 func (c Confirm) Decide(s *projections.State, now events.Time, p events.Policy) ([]events.Proposed, *Refusal) {
 	l := s.Lease(c.Lease)
 	if l == nil {
 		return nil, refuse(NotFound, "no lease has the id %q", c.Lease).
 			fix("quote the lease's id as `decklog lease` gave it").example("decklog lease --as SESSION")
 	}
-	if c.Caller.Kind == events.KindSession && c.Caller.ID != l.Mailbox {
-		return nil, c.stale(NotYours, l, "lease %s is of the mailbox of %s", l.ID, l.Mailbox)
+	if r := c.NotYours(s); r != nil {
+		return nil, r
 	}
 	if l.Confirmed != nil {
 		return nil, c.stale(StaleLease, l, "lease %s was confirmed at %s", l.ID, *l.Confirmed)
@@ -207,7 +215,7 @@ func (c Confirm) Decide(s *projections.State, now events.Time, p events.Policy) 
 			return nil, c.stale(StaleLease, l, "lease %s is over: %s", l.ID, what)
 		}
 	}
-	if box := s.Mailbox(l.Mailbox).Instruction; l.Instruction != "" && (box.Owed == "" || box.Attempt != l.Attempt) {
+	if box := s.Mailbox(l.Mailbox).Instruction; l.Instruction != "" && (box.Owed == "" || box.Lease != l.ID) {
 		return nil, c.stale(StaleLease, l, "lease %s is over: the instruction was offered again", l.ID)
 	}
 	var out []events.Proposed
@@ -224,6 +232,16 @@ func (c Confirm) Decide(s *projections.State, now events.Time, p events.Policy) 
 		add(events.MailboxConfirmed{Lease: l.ID, Mailbox: l.Mailbox, Items: l.Items, Late: !l.Runs(now)})
 	}
 	return out, nil
+}
+
+// NotYours refuses a session that quotes the lease of another; it gets neither a
+// confirm nor the receipt of an earlier one.
+func (c Confirm) NotYours(s *projections.State) *Refusal {
+	l := s.Lease(c.Lease)
+	if l == nil || c.Caller.Kind != events.KindSession || c.Caller.ID == l.Mailbox {
+		return nil
+	}
+	return c.stale(NotYours, l, "lease %s is of the mailbox of %s", l.ID, l.Mailbox)
 }
 
 func (c Confirm) stale(code Code, l *projections.Lease, format string, args ...any) *Refusal {
@@ -260,8 +278,8 @@ func overtaken(s *projections.State, l *projections.Lease, it events.Leased) str
 		return fmt.Sprintf("message %s went back to the one it was addressed to", m.ID)
 	case d.Attempt != it.Attempt:
 		return fmt.Sprintf("message %s was offered again as attempt %d", m.ID, d.Attempt)
-	case d.State == events.StateUndelivered:
-		return fmt.Sprintf("message %s is undelivered", m.ID)
+	case d.State == events.StateUndelivered || d.State == events.StateExpired:
+		return fmt.Sprintf("message %s is %s", m.ID, d.State)
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // SchemaVersion is the version in which this program writes every type. A type
@@ -133,6 +134,16 @@ func ThreadsOf(e Event) []ThreadID {
 		return threadsOf(e.Items, func(m Moved) ThreadID { return m.Thread })
 	}
 	return nil
+}
+
+// Threads lists the threads that a recorded event names, and the one in whose
+// stream it stands: one that this program cannot read belongs there all the same.
+func (r Recorded) Threads() []ThreadID {
+	threads := ThreadsOf(r.Event)
+	if t := r.Stream.Thread(); t != "" && !slices.Contains(threads, t) {
+		threads = append(threads, t)
+	}
+	return threads
 }
 
 func threadsOf[T any](items []T, thread func(T) ThreadID) []ThreadID {

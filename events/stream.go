@@ -45,6 +45,15 @@ const PolicyStream Stream = "policy"
 // ThreadStream holds what happens in one thread; every rule of a thread is decided on it.
 func ThreadStream(t ThreadID) Stream { return Stream("thread-" + string(t)) }
 
+// Thread is the thread whose stream this is; empty when it is another's.
+func (s Stream) Thread() ThreadID {
+	id, found := strings.CutPrefix(string(s), "thread-")
+	if !found {
+		return ""
+	}
+	return ThreadID(id)
+}
+
 // MailboxStream holds the leases of one mailbox, so that of two racing hook runs one wins.
 func MailboxStream(p Participant) Stream { return Stream("mailbox-" + string(p)) }
 

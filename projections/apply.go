@@ -14,7 +14,7 @@ func (s *State) Apply(r events.Recorded) {
 		return
 	}
 	s.position, s.moved = r.Position, true
-	for _, t := range events.ThreadsOf(r.Event) {
+	for _, t := range r.Threads() {
 		s.mark(key("named", string(t), place(r.Position)), string(r.Type()))
 	}
 	switch e := r.Event.(type) {

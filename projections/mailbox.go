@@ -17,6 +17,7 @@ type Instruction struct {
 	Owed    events.InstructionForm `json:"owed,omitempty"` // empty: it has it
 	Version int                    `json:"version,omitempty"`
 	Attempt int                    `json:"attempt,omitempty"` // leases since it was owed
+	Lease   events.LeaseID         `json:"lease,omitempty"`   // the last of these
 }
 
 // Lease is one delivery attempt.
@@ -76,9 +77,21 @@ type Queued struct {
 const QueueScanMax = 200
 
 // Queue visits the items of a mailbox, oldest first, until visit returns false.
-func (s *State) Queue(p events.Participant, visit func(Queued) bool) {
+func (s *State) Queue(p events.Participant, visit func(Queued) bool) { s.queue(p, true, visit) }
+
+// QueuedMessages visits the messages of a mailbox as Queue does, past any number
+// of notices: these are told to nobody but the mailbox's own participant, who
+// may never look.
+func (s *State) QueuedMessages(p events.Participant, visit func(Queued) bool) {
+	s.queue(p, false, visit)
+}
+
+func (s *State) queue(p events.Participant, notices bool, visit func(Queued) bool) {
 	seen := 0
 	s.scan(key("queue", string(p), ""), "", false, func(k string, value []byte) bool {
+		if !notices && part(k, 3) == noticeMark {
+			return true
+		}
 		seen++
 		q := Queued{Position: placeOf(part(k, 2)), Message: s.Message(events.MessageID(part(k, 4)))}
 		if q.Message == nil {
@@ -128,9 +141,12 @@ func (s *State) dequeue(p events.Participant, m *Message) {
 	s.mailboxes.change(s, string(p)).Waiting--
 }
 
+// offerAgain offers what was delivered as a stub once more, now that it is
+// final; it can be lost again, and its sender is told of that as of any loss.
 func (s *State) offerAgain(m *Message, d *Delivery) {
 	d.State, d.Again, d.AsStub, d.Unconfirmed = events.StateQueued, true, false, 0
 	s.enqueue(d.At, m)
+	s.opens(m)
 }
 
 // tell puts the telling of a loss into the sender's mailbox.
@@ -156,7 +172,7 @@ func (s *State) instructionOwed(e events.SessionJoined) {
 	case i.Version == 0 && i.Owed == "":
 		i.Owed = events.FormFull
 	case i.Version > 0 && (e.Source == events.SourceCompact || e.Source == events.SourceClear):
-		i.Owed, i.Attempt = events.FormShort, 0
+		i.Owed, i.Attempt, i.Lease = events.FormShort, 0, "" // no lease from before counts
 	}
 }
 
@@ -175,7 +191,7 @@ func (s *State) mailboxLeased(e events.MailboxLeased, r events.Recorded) {
 			}
 			continue
 		}
-		if d := m.Delivery(e.Mailbox); d != nil {
+		if d := m.Delivery(e.Mailbox); d != nil && d.Waits() {
 			d.State, d.Attempt, d.AsStub, d.Again = events.StateLeased, it.Attempt, it.Pending, it.Edited
 			d.Leases = append(d.Leases, DeliveryLease{
 				Lease: e.Lease, By: e.Mailbox, Attempt: it.Attempt, Leased: r.Time,
@@ -196,7 +212,8 @@ func (s *State) lease(id events.LeaseID, p events.Participant, at, until events.
 func (s *State) instructionLeased(e events.InstructionLeased, r events.Recorded) {
 	l := s.lease(e.Lease, e.Mailbox, r.Time, e.Until)
 	l.Instruction, l.Version, l.Attempt = e.Form, e.Version, e.Attempt
-	s.mailboxes.change(s, string(e.Mailbox)).Instruction.Attempt = e.Attempt
+	i := &s.mailboxes.change(s, string(e.Mailbox)).Instruction
+	i.Attempt, i.Lease = e.Attempt, e.Lease
 }
 
 func (s *State) instructionConfirmed(e events.InstructionConfirmed, r events.Recorded) {

@@ -82,8 +82,11 @@ const checkpointKey = "checkpoint"
 
 func (s *State) checkpoint() (c Checkpoint) {
 	data := s.get(checkpointKey)
-	if data != nil {
-		s.fail(json.Unmarshal(data, &c))
+	if data == nil {
+		return c
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		s.fail(fmt.Errorf("decode row %q: %w: %w", checkpointKey, events.ErrDamaged, err))
 	}
 	return c
 }

@@ -261,3 +261,208 @@ func TestF22AFlippedBitIsNamedInItsPlace(t *testing.T) {
 		t.Error("nothing was injected")
 	}
 }
+
+// F22: an event that is taken out of the middle, two that change places, one
+// that nobody decided, and a body that goes without an event.
+func TestF22WhatIsTakenOutMovedOrPutInIsNamed(t *testing.T) {
+	file := voyage(t)
+	all := damaged(t, file, func(*sqlite3.Conn) error { return nil }).events()
+	end := all[len(all)-1].Position
+	r := rand.New(rand.NewPCG(22, 2027))
+	const each = 8
+
+	// deletedAt is the message whose text an event took away.
+	deletedAt := events.Position(0)
+	for i, e := range all {
+		if e.Type == events.TypeMessageDeleted {
+			deletedAt = all[i-1].Position
+		}
+	}
+	middle := func() int64 { return 1 + r.Int64N(int64(end)-1) }
+	expect := func(t *testing.T, what string, first ops.Fault, want events.Position) {
+		t.Helper()
+		if first.Position != want {
+			t.Errorf("%s: named is position %d, %s; want %d", what, first.Position, first.What, want)
+		}
+	}
+	t.Run("taken out", func(t *testing.T) {
+		for range each {
+			at := middle()
+			m := damaged(t, file, func(db *sqlite3.Conn) error { return bind(db, "DELETE FROM events WHERE position = ?", at) })
+			want := events.Position(at)
+			if all[at-1].Type == events.TypeMessageDeleted {
+				want = deletedAt // its text is gone, and nothing says why any more
+			}
+			expect(t, fmt.Sprint("event ", at), m.named()[0], want)
+		}
+	})
+	t.Run("taken out, and the gap closed", func(t *testing.T) {
+		for range each {
+			at := middle()
+			m := damaged(t, file, func(db *sqlite3.Conn) error {
+				err := bind(db, "DELETE FROM events WHERE position = ?", at)
+				for p := at + 1; err == nil && p <= int64(end); p++ {
+					err = bind(db, "UPDATE events SET position = position - 1 WHERE position = ?", p)
+				}
+				return err
+			})
+			want := events.Position(at)
+			if all[at-1].Type == events.TypeMessageDeleted {
+				want = deletedAt
+			}
+			expect(t, fmt.Sprint("event ", at), m.named()[0], want)
+		}
+	})
+	t.Run("moved", func(t *testing.T) {
+		for range each {
+			a, b := middle(), middle()
+			if a == b {
+				b = a + 1
+			}
+			m := damaged(t, file, func(db *sqlite3.Conn) error {
+				for _, to := range [][2]int64{{a, -1}, {b, a}, {-1, b}} {
+					if err := bind(db, "UPDATE events SET position = ? WHERE position = ?", to[1], to[0]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			expect(t, fmt.Sprintf("events %d and %d", a, b), m.named()[0], events.Position(min(a, b)))
+		}
+	})
+	t.Run("moved within a stream, revisions too", func(t *testing.T) {
+		found := 0
+		for i := range all {
+			for j := i + 1; j < len(all); j++ {
+				if all[i].Stream != all[j].Stream || all[j].Revision != all[i].Revision+1 || r.IntN(3) > 0 {
+					continue
+				}
+				found++
+				a, b := int64(all[i].Position), int64(all[j].Position)
+				m := damaged(t, file, func(db *sqlite3.Conn) error {
+					for _, to := range [][4]int64{{-1, -1, a}, {a, int64(all[i].Revision), b}, {b, int64(all[j].Revision), -1}} {
+						if err := bind(db, "UPDATE events SET position = ?, revision = ? WHERE position = ?", to[0], to[1], to[2]); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				expect(t, fmt.Sprintf("events %d and %d", a, b), m.named()[0], events.Position(a))
+			}
+		}
+		if found == 0 {
+			t.Error("nothing was injected")
+		}
+	})
+	t.Run("put in", func(t *testing.T) {
+		m := damaged(t, file, func(db *sqlite3.Conn) error {
+			return db.Exec(`INSERT INTO events SELECT position + 1, stream, revision + 1, 'forged', type, version, time, high, actor, command,
+				caused_by, policy, data, digest FROM events ORDER BY position DESC LIMIT 1`)
+		})
+		expect(t, "an event at the end", m.named()[0], end+1)
+	})
+	t.Run("a body that goes", func(t *testing.T) {
+		for range each {
+			var at int64
+			m := damaged(t, file, func(db *sqlite3.Conn) error {
+				keys, _, err := column(db, "bodies", "position", "position")
+				if err != nil {
+					return err
+				}
+				at = keys[r.IntN(len(keys))].(int64)
+				return bind(db, "DELETE FROM bodies WHERE position = ?", at)
+			})
+			first := m.named()[0]
+			expect(t, fmt.Sprint("the body of event ", at), first, events.Position(at))
+			if !strings.Contains(first.What, "body") {
+				t.Errorf("it says %q", first.What)
+			}
+		}
+	})
+	t.Run("two bodies that change places", func(t *testing.T) {
+		m := damaged(t, file, func(db *sqlite3.Conn) error {
+			return db.Exec(`UPDATE bodies SET position = -1 WHERE position = (SELECT min(position) FROM bodies);
+				UPDATE bodies SET position = (SELECT position FROM events WHERE type = 'message.sent' ORDER BY position LIMIT 1)
+				WHERE position = (SELECT max(position) FROM bodies);
+				UPDATE bodies SET position = (SELECT position FROM events WHERE type = 'message.sent' ORDER BY position DESC LIMIT 1)
+				WHERE position = -1`)
+		})
+		for _, e := range all {
+			if e.Type == events.TypeMessageSent {
+				expect(t, "the first body", m.named()[0], e.Position)
+				break
+			}
+		}
+	})
+	t.Run("a view without rows", func(t *testing.T) {
+		m := damaged(t, file, func(db *sqlite3.Conn) error { return db.Exec(`DELETE FROM rows`) })
+		expect(t, "the views", m.named()[0], end)
+	})
+	t.Run("all of it", func(t *testing.T) {
+		m := damaged(t, file, func(db *sqlite3.Conn) error {
+			return db.Exec(`UPDATE events SET actor = 'somebody'; UPDATE bodies SET body = x'00'; DELETE FROM rows`)
+		})
+		faults := m.named()
+		expect(t, "everything", faults[0], 1)
+		if len(faults) > ops.FaultsMax {
+			t.Errorf("%d faults are named", len(faults))
+		}
+	})
+}
+
+// A view that was damaged is no harm for long: whoever meets it is told what to
+// do, no harness is troubled, and a rebuild makes it as it was.
+func TestF22ADamagedViewIsToldAndARebuildMendsIt(t *testing.T) {
+	file := voyage(t)
+	whole := damaged(t, file, func(*sqlite3.Conn) error { return nil })
+	before := whole.run(nil, "inbox", "--as", "bob-0002", "--json", "--limit", "200")
+	want := told[built](whole, "rebuild").Receipt
+
+	m := damaged(t, file, func(db *sqlite3.Conn) error { return db.Exec(`UPDATE rows SET value = CAST('{' || value AS BLOB)`) })
+	m.named()
+	for _, args := range [][]string{
+		{"inbox", "--as", "bob-0002"}, {"peers"}, {"owed"}, {"policy", "show"}, {"lease", "--as", "bob-0002"},
+		{"send", "--as", "bob-0002", "--to", "alice-0001", "--", "text"}, {"join", "--session", "eve-0005"},
+	} {
+		m.fails("ledger_damaged", args...)
+	}
+	for _, harness := range hooked {
+		expectFault(t, m, "damaged views", "ledger_damaged", harness, strings.NewReader(stdinOf("UserPromptSubmit", "bob-0002", nil)))
+	}
+	if got := told[built](m, "rebuild").Receipt; got != want {
+		t.Errorf("the rebuild made %+v, want %+v", got, want)
+	}
+	m.verified()
+	if after := m.run(nil, "inbox", "--as", "bob-0002", "--json", "--limit", "200"); after.String() != before.String() {
+		t.Errorf("the inbox is %s, was %s", after, before)
+	}
+}
+
+// An event that was damaged is still shown, and stops nobody.
+func TestF22ADamagedEventIsShownAndStopsNobody(t *testing.T) {
+	file := voyage(t)
+	m := damaged(t, file, func(db *sqlite3.Conn) error {
+		return db.Exec(`UPDATE events SET data = CAST('{"message":' || x'ff' || x'00' AS BLOB) WHERE type = 'message.sent'`)
+	})
+	shown := 0
+	for _, e := range m.events() {
+		if e.Type == events.TypeMessageSent {
+			shown++
+			if text := read[string](t, e.Data); !strings.HasPrefix(text, `{"message":`) {
+				t.Errorf("event %d is shown as %s", e.Position, e.Data)
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("no damaged event is shown")
+	}
+	if r := m.run(nil, "rebuild"); r.code != 0 {
+		t.Errorf("rebuild: %s", r)
+	}
+	for _, harness := range hooked {
+		m.hook(harness, "UserPromptSubmit", "bob-0002")
+	}
+	m.hook("codex", "SessionStart", "eve-0005")
+	m.send("eve-0005", "bob-0002", "It goes on.")
+	m.named()
+}

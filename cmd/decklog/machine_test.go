@@ -181,9 +181,16 @@ type receipt struct {
 		Position events.Position
 		State    string
 		Masked   []any
-		Digest   string
-		Rows     int
 		Sent     events.Time
+	}
+}
+
+// built is the receipt of a rebuild.
+type built struct {
+	Receipt struct {
+		Position events.Position
+		Rows     int
+		Digest   string
 	}
 }
 
@@ -372,4 +379,12 @@ func contextOf(t testing.TB, event string, stdout []byte) string {
 		t.Fatalf("the hook printed %.400q at %s", stdout, event)
 	}
 	return answer.HookSpecificOutput.AdditionalContext
+}
+
+// policyFile writes a policy that is adopted by nobody yet.
+func (m *machine) policyFile(text string) string {
+	m.Helper()
+	file := filepath.Join(m.dir, "policy.toml")
+	m.ok(os.WriteFile(file, []byte(text), 0o600))
+	return file
 }

@@ -63,7 +63,11 @@ func open(url string, env *cli.Env) (ops.Ledger, cli.Beside, error) {
 		}
 		folder := filepath.Dir(path)
 		beside := look(env, cli.Beside{Folder: folder, Notes: notes.Open(folder)})
-		ledger, err := sqlite.Open(path, projections.Project)
+		var more []sqlite.Option
+		if env.Patience > 0 {
+			more = append(more, sqlite.Patience(env.Patience))
+		}
+		ledger, err := sqlite.Open(path, projections.Project, more...)
 		if err != nil {
 			return nil, beside, err
 		}
@@ -125,6 +129,7 @@ func newHook(env *cli.Env, harness string) *hook.Run {
 		Environ: env.Environ, Now: env.World.Now, Age: process.Age, Process: process.Harness,
 		Code: func(err error) string { return cli.FailureOf(err).Code },
 		Open: func() (*ops.Ops, hook.Notes, error) {
+			env.Patience = hook.Patience
 			ledger, beside, err := env.Open(env.Environ("DECKLOG_LEDGER"), env)
 			if err != nil {
 				return nil, beside.Notes, err

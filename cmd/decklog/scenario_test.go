@@ -52,7 +52,10 @@ func TestScenarios(t *testing.T) {
 				if testing.Short() {
 					t.Skip("starts a process for each line of each scenario")
 				}
-				program = build(t, "testclock")
+				var err error
+				if program, err = toldTheTime(); err != nil {
+					t.Fatal(err)
+				}
 			}
 			testscript.Run(t, testscript.Params{
 				Dir:                "../../testdata/scenarios",
@@ -83,17 +86,6 @@ func TestScenarios(t *testing.T) {
 			})
 		})
 	}
-}
-
-// build makes the program; with the tag testclock it is told the time.
-func build(t testing.TB, tags string) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "decklog")
-	build := exec.Command("go", "build", "-tags", tags, "-o", program, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the program: %v\n%s", err, out)
-	}
-	return program
 }
 
 type sceneKey struct{}
@@ -186,6 +178,13 @@ func readStdin(ts *testscript.TestScript) string {
 // env is the program's, within this process.
 func (s *scene) env(ts *testscript.TestScript, args []string, stdin io.Reader, stdout, stderr io.Writer) *cli.Env {
 	env := newEnv()
+	args = slices.Clone(args)
+	for i := 1; i < len(args) && args[i-1] != "--"; i++ {
+		// The scenario's folder is meant, and is not this process's.
+		if slices.Contains([]string{"--body-file", "--cwd", "--policy", "--repo"}, args[i-1]) {
+			args[i] = ts.MkAbs(args[i])
+		}
+	}
 	env.Args, env.Stdin, env.Stdout, env.Stderr = args, stdin, stdout, stderr
 	env.Environ = ts.Getenv
 	env.Getwd = func() (string, error) { return ts.MkAbs("."), nil }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"decklog/events"
 	"decklog/internal/notes"
@@ -23,6 +24,9 @@ type Env struct {
 	// Open opens the ledger at an address, and says what lies beside it, also
 	// when it fails.
 	Open func(url string, env *Env) (ops.Ledger, Beside, error)
+	// Patience is how long the ledger waits for other processes; 0: as long as
+	// suits somebody who waits for the answer.
+	Patience time.Duration
 	// Hook runs a harness's hook, and gives the exit code.
 	Hook    func(env *Env, harness string) int
 	Version Version

@@ -333,9 +333,9 @@ answer in it; without either for anything sent to you. Exit code 4 when time is 
 			if err := r.open(); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+			interrupted, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			ctx, cancel := context.WithTimeout(ctx, timeout)
+			ctx, cancel := context.WithTimeout(interrupted, timeout)
 			defer cancel()
 			id := ""
 			if len(r.args) > 0 {
@@ -355,7 +355,11 @@ answer in it; without either for anything sent to you. Exit code 4 when time is 
 			if r.json {
 				return r.document(ops.Waited{Messages: []projections.Shown{}, Notices: []ops.LeasedNotice{}, TimedOut: true, At: waited.At})
 			}
-			_, err = fmt.Fprintf(r.Stderr, "still pending: it did not come within %s\n", timeout)
+			why := fmt.Sprintf("it did not come within %s", timeout)
+			if interrupted.Err() != nil {
+				why = "interrupted"
+			}
+			_, err = fmt.Fprintf(r.Stderr, "still pending: %s\n", why)
 			return err
 		},
 	}

@@ -203,6 +203,7 @@ func TestALargeToolResponseChangesNothing(t *testing.T) {
 		session := s.begin(harness)
 		asked := s.request(session, "Are you there?")
 		s.hears(harness+"/post-tool-use", with("tool_response", strings.Repeat("日<&\\\"\n", 200<<10/8))).brings(asked)
+		s.hears(harness+"/post-tool-use", with("tool_response", strings.Repeat("x", 8<<20))).silent()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"decklog/commands"
 	"decklog/events"
+	"decklog/internal/faults"
 	"decklog/internal/ops"
 	"decklog/internal/workdir"
 )
@@ -19,6 +20,10 @@ import (
 // LateAfter is how long after its process began a run may still lease: past it
 // the harness may have given it up, and would drop what it prints.
 const LateAfter = 3 * time.Second
+
+// Patience is how long a run waits for a ledger that others hold: its harness
+// waits as long. What it did not deliver comes with the next run.
+const Patience = 2 * time.Second
 
 // Run is one run of a hook.
 type Run struct {
@@ -231,6 +236,7 @@ func (v *visit) deliver() (printed bool, err error) {
 	if waits, err := v.ops.Waits(request); err != nil || !waits {
 		return false, err
 	}
+	faults.Point("before-lease")
 	offered, r, err := v.ops.Lease(request)
 	switch {
 	case err != nil:
@@ -240,9 +246,11 @@ func (v *visit) deliver() (printed bool, err error) {
 	case offered.ID == "":
 		return false, nil
 	}
+	faults.Point("leased")
 	if err := v.print(offered.Text); err != nil {
 		return false, fault{"print", fmt.Sprintf("print lease %s: %v", offered.ID, err)}
 	}
+	faults.Point("printed")
 	_, r, err = v.ops.Confirm(ops.Asker{As: v.in.Session}, offered.ID)
 	if r != nil {
 		return true, refused(r)

@@ -118,7 +118,7 @@ func (l lent) Close() error {
 
 // run is a hook run on the stage, with what it prints.
 func (s *stage) run(harness string, stdin io.Reader) (*hook.Run, *answer) {
-	a := &answer{t: s.t, harness: harness}
+	a := &answer{t: s.t, harness: harness, began: s.now}
 	return &hook.Run{
 		Harness: harness, Stdin: stdin, Stdout: s.stdout(&a.stdout), Stderr: &a.stderr,
 		Environ: func(name string) string { return s.environ[name] },
@@ -139,11 +139,9 @@ func (s *stage) run(harness string, stdin io.Reader) (*hook.Run, *answer) {
 // hook runs the hook of a harness with this input.
 func (s *stage) hook(harness, input string) *answer {
 	run, a := s.run(harness, strings.NewReader(input))
-	var said struct {
-		Event string `json:"hook_event_name"`
-	}
-	_ = json.Unmarshal([]byte(input), &said)
-	a.event = said.Event
+	var fields map[string]any // a struct would take the names in any case
+	_ = json.Unmarshal([]byte(input), &fields)
+	a.event, _ = fields["hook_event_name"].(string)
 	run.Do()
 	return a
 }
@@ -217,6 +215,7 @@ func owner(t testing.TB, name string) string {
 type answer struct {
 	t              testing.TB
 	harness, event string
+	began          events.Time
 	stdout, stderr bytes.Buffer
 }
 

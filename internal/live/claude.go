@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 )
 
@@ -20,16 +19,16 @@ type claude struct {
 
 func claudeCode() *harness {
 	return &harness{
-		name: "claude-code", npm: "@anthropic-ai/claude-code", version: "2.1.332", command: "claude", wire: messages{},
+		name: "claude-code", label: "claude-code", npm: "@anthropic-ai/claude-code", version: "2.1.332", command: "claude", wire: messages{},
 		prepare: prepareClaude,
 		open:    openClaude,
 		shell: func(command string) reply {
 			return reply{tool: "Bash", input: map[string]any{"command": command, "description": "a step of the test"}}
 		},
-		delegate: func(prompt string) reply {
-			return reply{tool: "Agent", input: map[string]any{
+		delegate: func(prompt string) []reply {
+			return []reply{{tool: "Agent", input: map[string]any{
 				"description": "a subagent's step", "prompt": prompt, "subagent_type": "general-purpose", "run_in_background": false,
-			}}
+			}}}
 		},
 		seen: seenByClaude,
 	}
@@ -112,6 +111,11 @@ func (c *claude) clear() error {
 
 var errNotNew = errors.New("the session has the id that it had before")
 
+func (c *claude) another() error { return undriven("one process has one session") }
+func (c *claude) sandboxed() error {
+	return undriven("its sandbox needs programs that may not be there")
+}
+
 // seenByClaude reads the messages in the transcript of a session, each as often
 // as a hook's text that holds it was taken into the context.
 func seenByClaude(s *stage, session string) (map[string]int, error) {
@@ -149,5 +153,3 @@ func eachLine(file string, visit func(map[string]any)) error {
 	}
 	return nil
 }
-
-var _ = regexp.MustCompile

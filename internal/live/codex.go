@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 )
 
 // codex is Codex, driven through its app server, as its editors' extensions do.
@@ -17,16 +18,14 @@ type codex struct {
 
 func codexCLI() *harness {
 	return &harness{
-		name: "codex", npm: "@openai/codex", version: "0.171.0", command: "codex", wire: responses{},
+		name: "codex", label: "codex app-server", npm: "@openai/codex", version: "0.171.0", command: "codex", wire: responses{},
 		prepare: prepareCodex,
 		open:    openCodex,
 		shell: func(command string) reply {
 			return reply{tool: "exec_command", input: map[string]any{"cmd": command, "yield_time_ms": 30_000}}
 		},
-		delegate: func(prompt string) reply {
-			return reply{tool: "spawn_agent", input: map[string]any{"message": prompt}}
-		},
-		seen: seenByCodex,
+		delegate: delegateInCodex,
+		seen:     seenByCodex,
 	}
 }
 
@@ -80,7 +79,7 @@ trust_level = "trusted"
 func openCodex(s *stage, resume string) (conversation, error) {
 	c := &codex{stage: s}
 	var err error
-	c.program, err = start(s.ctx, s.work, s.log("codex"), s.environ("STUB_KEY=nobody"), s.program, "--dangerously-bypass-hook-trust", "app-server")
+	c.program, err = start(s.ctx, s.work, s.log("codex"), s.environ("STUB_KEY=nobody"), s.program, "app-server")
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +89,56 @@ func openCodex(s *stage, resume string) (conversation, error) {
 	if err := c.tell(map[string]any{"method": "initialized"}); err != nil {
 		return nil, err
 	}
+	if err := c.approve(); err != nil {
+		return nil, err
+	}
 	if resume != "" {
 		return c, c.begin("thread/resume", map[string]any{"threadId": resume})
 	}
 	return c, c.begin("thread/start", map[string]any{"cwd": s.work})
+}
+
+// approve approves the hooks, as a person does in /hooks: the app server takes
+// no --dangerously-bypass-hook-trust, and passes over what is not approved
+// without a word.
+func (c *codex) approve() error {
+	result, err := c.call("hooks/list", map[string]any{"cwds": []string{c.work}})
+	if err != nil {
+		return err
+	}
+	state := map[string]any{}
+	data, _ := at(result, "data").([]any)
+	for _, entry := range data {
+		hooks, _ := at(entry, "hooks").([]any)
+		for _, h := range hooks {
+			state[fmt.Sprint(at(h, "key"))] = map[string]any{"trusted_hash": at(h, "currentHash")}
+		}
+	}
+	if len(state) == 0 {
+		return fmt.Errorf("codex found no hooks: %v", result)
+	}
+	_, err = c.call("config/batchWrite", map[string]any{
+		"edits":            []any{map[string]any{"keyPath": "hooks.state", "mergeStrategy": "upsert", "value": state}},
+		"reloadUserConfig": true,
+	})
+	return err
+}
+
+var agentID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// delegateInCodex spawns a subagent, and waits for the one that it was told of.
+func delegateInCodex(prompt string) []reply {
+	wait := reply{space: "multi_agent_v1", tool: "wait_agent", input: map[string]any{"timeout_ms": 30_000}}
+	wait.before = func(q *request) error {
+		said := q.texts[len(q.texts)-1].text
+		id := agentID.FindString(said)
+		if id == "" {
+			return fmt.Errorf("no subagent was spawned: %s", said)
+		}
+		wait.input["targets"] = []string{id}
+		return nil
+	}
+	return []reply{{space: "multi_agent_v1", tool: "spawn_agent", input: map[string]any{"message": prompt}}, wait}
 }
 
 // call asks the app server, and waits for its answer.
@@ -156,6 +201,17 @@ func (c *codex) clear() error {
 	return nil
 }
 
+func (c *codex) another() error { return c.begin("thread/start", map[string]any{"cwd": c.work}) }
+
+// sandboxed begins a session whose tools may write only where they must to reach
+// the ledger.
+func (c *codex) sandboxed() error {
+	return c.begin("thread/start", map[string]any{
+		"cwd": c.work, "sandbox": "workspace-write",
+		"config": map[string]any{"sandbox_workspace_write.writable_roots": []string{filepath.Join(c.folder, "ledger")}},
+	})
+}
+
 // seenByCodex reads the messages in the rollout of a session, each as often as
 // it was taken into the context.
 func seenByCodex(s *stage, session string) (map[string]int, error) {
@@ -170,7 +226,7 @@ func seenByCodex(s *stage, session string) (map[string]int, error) {
 		}
 		parts, _ := at(line, "payload", "content").([]any)
 		for _, part := range parts {
-			for _, id := range frame.FindAllStringSubmatch(fmt.Sprint(at(part, "text")), -1) {
+			for _, id := range frame.FindAllStringSubmatch(unescape(fmt.Sprint(at(part, "text"))), -1) {
 				seen[id[1]]++
 			}
 		}

@@ -43,9 +43,10 @@ type wire interface {
 // reply is what the model says to one request: a text, or a call of a tool.
 type reply struct {
 	// before runs when the request has come and before it is answered: what is
-	// sent here waits for the hook that follows.
-	before func() error
+	// sent here waits for the hook that follows. It may fill the input.
+	before func(q *request) error
 	text   string
+	space  string // the tool's namespace
 	tool   string
 	input  map[string]any
 }
@@ -110,7 +111,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.fault("keep request %d: %v", q.number, err)
 	}
 	if answer.before != nil {
-		if err := answer.before(); err != nil {
+		if err := answer.before(q); err != nil {
 			m.fault("step %s: %v", q.step, err)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"strings"
 )
@@ -38,7 +39,7 @@ func (responses) read(body []byte) (*request, error) {
 	for _, item := range in.Input {
 		switch item.Type {
 		case "message", "":
-			text := strand(item.Content)
+			text := unescape(strand(item.Content))
 			q.texts = append(q.texts, said{item.Role, text})
 			if item.Role == "user" {
 				q.named(text)
@@ -57,6 +58,15 @@ func (responses) read(body []byte) (*request, error) {
 	return q, nil
 }
 
+// unescape gives what decklog printed at a Stop: Codex wraps it in a tag of its
+// own, and escapes the brackets in it.
+func unescape(text string) string {
+	if strings.HasPrefix(text, "<hook_prompt ") {
+		return html.UnescapeString(text)
+	}
+	return text
+}
+
 func (responses) write(w http.ResponseWriter, q *request, answer reply, number int) {
 	id := fmt.Sprintf("resp_live%d", number)
 	item := map[string]any{
@@ -71,6 +81,9 @@ func (responses) write(w http.ResponseWriter, q *request, answer reply, number i
 		item = map[string]any{
 			"type": "function_call", "id": fmt.Sprintf("fc_live%d", number), "call_id": fmt.Sprintf("call_live%d", number),
 			"name": answer.tool, "arguments": string(arguments), "status": "completed",
+		}
+		if answer.space != "" {
+			item["namespace"] = answer.space
 		}
 	}
 	s := newStream(w)

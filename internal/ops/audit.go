@@ -33,12 +33,12 @@ const FaultsMax = 100
 // Verify checks that positions and revisions have no gaps, that every event's
 // digest is that of its bytes and of the event before it in its stream, that
 // every body opens its commitment or was taken back, that what an event or an
-// equal message is found by is right, and that the views are what the events
-// make of them.
+// equal message is found by is right, that the ledger's own storage is sound,
+// and that the views are what the events make of them.
 func (o *Ops) Verify() (Audited, error) {
 	a := auditor{
 		Ops: o, Audited: Audited{Faults: []Fault{}}, memory: rows.New(),
-		heads: map[events.Stream]head{}, bodies: map[events.EventID]owner{},
+		heads: map[events.Stream]head{}, broken: map[events.Stream][]events.Position{}, bodies: map[events.EventID]owner{},
 	}
 	a.s = projections.On(a.memory)
 	var end events.Position
@@ -65,6 +65,9 @@ func (o *Ops) Verify() (Audited, error) {
 			}
 		}
 		a.missingBodies()
+		if err := a.storage(r); err != nil {
+			return err
+		}
 		return a.views(r.Rows())
 	})
 	slices.SortStableFunc(a.Faults, func(x, y Fault) int { return int(x.Position - y.Position) })
@@ -79,7 +82,8 @@ type auditor struct {
 	memory *rows.Rows
 	high   events.Time // the latest time so far
 	heads  map[events.Stream]head
-	bodies map[events.EventID]owner // that are not there, by the event they belong to
+	broken map[events.Stream][]events.Position // where its chain does not hold
+	bodies map[events.EventID]owner            // that are not there, by the event they belong to
 }
 
 type head struct {
@@ -89,13 +93,26 @@ type head struct {
 
 type owner struct {
 	position events.Position
+	stream   events.Stream
 	message  events.MessageID
 }
 
+// fault keeps a fault. Of too many the first stay: of what is wrong, that counts
+// where it begins.
 func (a *auditor) fault(at events.Position, format string, args ...any) {
-	if len(a.Faults) < FaultsMax {
-		a.Faults = append(a.Faults, Fault{Position: at, What: fmt.Sprintf(format, args...)})
+	if len(a.Faults) == FaultsMax {
+		last := 0
+		for i := range a.Faults {
+			if a.Faults[i].Position > a.Faults[last].Position {
+				last = i
+			}
+		}
+		if a.Faults[last].Position <= at {
+			return
+		}
+		a.Faults = slices.Delete(a.Faults, last, last+1)
 	}
+	a.Faults = append(a.Faults, Fault{Position: at, What: fmt.Sprintf(format, args...)})
 }
 
 func (a *auditor) page(r events.Reader) error {
@@ -137,6 +154,9 @@ func (a *auditor) event(r events.Reader, e events.Recorded) error {
 		a.fault(e.Position, "the latest time up to here is %s, not %s", a.high, e.High)
 		a.high = min(a.high, e.High) // one that is wrong makes none of the next so
 	}
+	if e.Revision != before.revision+1 || e.Chain(before.digest) != e.Digest {
+		a.broken[e.Stream] = append(a.broken[e.Stream], e.Position)
+	}
 	if e.Chain(before.digest) != e.Digest {
 		a.fault(e.Position, "the digest is not that of the event and of the one before it in stream %s", e.Stream)
 	}
@@ -164,7 +184,7 @@ func (a *auditor) body(r events.Reader, e events.Recorded, m events.MessageID, r
 	case err != nil:
 		return err
 	case !there:
-		a.bodies[e.ID] = owner{e.Position, m}
+		a.bodies[e.ID] = owner{e.Position, e.Stream, m}
 	case !body.Opens(ref):
 		a.fault(e.Position, "the body of message %s is not the one that was committed to", m)
 	case body.Fingerprint != alike(body):
@@ -173,10 +193,39 @@ func (a *auditor) body(r events.Reader, e events.Recorded, m events.MessageID, r
 	return nil
 }
 
+// missingBodies names the bodies that are gone without a reason: where an event
+// that is not as it was written may have given it, there; else at the message.
 func (a *auditor) missingBodies() {
+next:
 	for _, o := range a.bodies {
+		for _, at := range a.broken[o.stream] {
+			if at > o.position {
+				a.fault(at, "it may have said why the body of message %s, at position %d, is gone", o.message, o.position)
+				continue next
+			}
+		}
 		a.fault(o.position, "the body of message %s is gone, and no event says why", o.message)
 	}
+}
+
+// selfChecking is a reader whose ledger keeps what it finds events by apart from
+// the events: it says where the two differ.
+type selfChecking interface {
+	Check() (wrong []string, err error)
+}
+
+// storage lets the ledger check what reading every event does not touch: an
+// index that lost one would hide it from whoever asks for it by its id.
+func (a *auditor) storage(r events.Reader) error {
+	c, is := r.(selfChecking)
+	if !is {
+		return nil
+	}
+	wrong, err := c.Check()
+	for _, what := range wrong {
+		a.fault(a.Position, "the file: %s", what)
+	}
+	return err
 }
 
 // views compares the stored rows with those that the events make.

@@ -231,7 +231,11 @@ func (o *Ops) Confirm(a Asker, lease events.LeaseID) (receipt Receipt, refused *
 		a.Command = events.FollowUp(string(lease), "confirm")
 	}
 	refused, err = o.update("confirm", a, func(u *unit) (*commands.Refusal, error) {
-		recorded, r, err := u.run(commands.Confirm{Call: u.call, Lease: lease}, events.TypeInstructionConfirmed, events.TypeMailboxConfirmed)
+		confirm := commands.Confirm{Call: u.call, Lease: lease}
+		if r := confirm.NotYours(u.s); r != nil {
+			return r, nil
+		}
+		recorded, r, err := u.run(confirm, events.TypeInstructionConfirmed, events.TypeMailboxConfirmed)
 		if r != nil || err != nil {
 			return r, err
 		}

@@ -181,10 +181,10 @@ func TestAConfirmOfWhatWasGivenUpIsStale(t *testing.T) {
 		one := d.send(alice, inform(bob, "one"))
 		d.after(24*time.Hour - time.Second)
 		last := d.lease(bob)
-		d.after(10*time.Second - 1)
+		d.after(10*time.Second - time.Microsecond)
 		d.send(alice, inform(bob, "two"))
 		d.stands(one.ID, events.StateLeased, "") // the lease still runs
-		d.after(1)
+		d.after(time.Microsecond)
 		d.send(alice, inform(bob, "three"))
 		d.stands(one.ID, events.StateExpired, events.LostExpired)
 		if d.confirms(last) {
@@ -496,7 +496,7 @@ func TestAStubPastItsTimeIsOfferedAsPendingAndOnceMoreWhenItIsFinal(t *testing.T
 		t.Errorf("the frame does not say that it was edited:\n%s", o.Text)
 	}
 	d.after(10 * time.Second)
-	o = d.take(alice) // the confirm was lost: still as edited
+	o = d.take(alice) // that run never confirmed: still as edited
 	if m := o.Messages[0]; !m.IsEdited || m.Attempt != 3 {
 		t.Fatalf("offered %+v", m)
 	}
@@ -528,10 +528,16 @@ func TestAStubThatTurnsFinalBeforeItsConfirmComesAsEdited(t *testing.T) {
 			} else {
 				d.after(10 * time.Second)
 			}
-			o := d.take(alice)
-			d.offers(o, working.ID)
-			if m := o.Messages[0]; !m.IsEdited || m.Pending || m.Attempt != 2 || m.Body != "4f2a9c1" {
-				t.Errorf("offered %+v", m)
+			for attempt := 2; attempt <= 3; attempt++ {
+				o := d.lease(alice)
+				d.offers(o, working.ID)
+				if m := o.Messages[0]; !m.IsEdited || m.Pending || m.Attempt != attempt || m.Body != "4f2a9c1" {
+					t.Fatalf("offered %+v", m)
+				}
+				if attempt == 3 {
+					d.confirm(o)
+				}
+				d.after(10 * time.Second)
 			}
 			d.stands(working.ID, events.StateDelivered, "")
 			if o := d.lease(alice); o.ID != "" {
@@ -630,7 +636,7 @@ func TestWhatAnEndedSessionHadTakenGoesToTheNext(t *testing.T) {
 				if what == "it was cleared" {
 					next = dave
 				} else {
-					d.running(carol, 3, func(q *ops.JoinRequest) { q.Seat = "smith" })
+					d.join(carol, func(q *ops.JoinRequest) { q.Seat = "smith" })
 				}
 				o := d.lease(next)
 				d.offers(o, sent.ID)
@@ -1069,4 +1075,48 @@ func TestANoticeThatIsForSomebodyElseHidesNothing(t *testing.T) {
 	d.of("ben", carol)
 	sent := d.send(carol, inform("@ana", "can you see me?"))
 	d.offers(d.take(alice), sent.ID)
+}
+
+// Several things may have fallen due before anybody ran. Each is judged on what
+// those before it made of the message.
+func TestWhatFellDueTogetherIsRecordedAsOneStory(t *testing.T) {
+	taken := func(t *testing.T, leases int) (*desk, events.MessageID) {
+		d := newDesk(t)
+		d.policy.Seats = seats("smith")
+		d.running(alice, 1)
+		d.running(bob, 2, func(q *ops.JoinRequest) { q.Seat = "smith" })
+		sent := d.send(alice, request("@smith", "question"))
+		for range leases {
+			d.offers(d.lease(bob), sent.ID)
+			d.after(10 * time.Second)
+		}
+		d.dead[2] = true
+		return d, sent.ID
+	}
+	t.Run("its taker died, and its time is over", func(t *testing.T) {
+		d, id := taken(t, 1)
+		d.after(25 * time.Hour)
+		o := d.take(alice)
+		d.stands(id, events.StateExpired, events.LostExpired)
+		if len(o.Notices) != 1 {
+			t.Errorf("told %+v", o.Notices)
+		}
+		expired := d.recorded(0, events.TypeMessageExpired)
+		if len(expired) != 1 || expired[0].Stream != "mailbox-@smith" {
+			t.Errorf("expired %+v", expired)
+		}
+		d.verified()
+	})
+	t.Run("its taker died over the third lease", func(t *testing.T) {
+		d, id := taken(t, 3)
+		o := d.take(alice)
+		d.stands(id, events.StateUndelivered, events.LostUnconfirmed)
+		if len(o.Notices) != 1 {
+			t.Errorf("told %+v", o.Notices)
+		}
+		if returned := d.recorded(0, events.TypeMailboxReturned); len(returned) != 0 {
+			t.Errorf("what was given up is said to be returned: %+v", returned)
+		}
+		d.verified()
+	})
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"decklog/commands"
 	"decklog/events"
 	"decklog/internal/memory"
@@ -18,7 +20,7 @@ import (
 // and observations that the test sets.
 type desk struct {
 	*ops.Ops
-	t      testing.TB
+	t      rapid.TB
 	now    events.Time
 	dead   map[int]bool
 	busy   map[events.SessionID]events.Time
@@ -32,7 +34,7 @@ const (
 	carol = "cccccccc-0000-4000-8000-000000000003"
 )
 
-func newDesk(t testing.TB) *desk {
+func newDesk(t rapid.TB) *desk {
 	d := &desk{
 		t: t, now: events.At(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)), dead: map[int]bool{}, busy: map[events.SessionID]events.Time{},
 		policy: events.DefaultPolicy(),

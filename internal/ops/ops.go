@@ -239,17 +239,27 @@ func (u *unit) ring() error {
 	return u.s.Err()
 }
 
-// sweep records what has fallen due around a participant.
+// sweep records what has fallen due around a participant, one kind after the
+// other. What was recorded before, under the id of its cause, is not again.
 func (u *unit) sweep(who events.Participant) error {
-	if who == "" {
-		return nil
+	for who != "" {
+		var fresh []events.Proposed
+		for _, p := range commands.Due(u.s, u.call, who, u.now, u.policy.Policy) {
+			switch _, recorded, err := u.tx.Event(p.ID); {
+			case err != nil:
+				return err
+			case !recorded:
+				fresh = append(fresh, p)
+			}
+		}
+		if len(fresh) == 0 {
+			break
+		}
+		if _, err := u.append(fresh); err != nil {
+			return err
+		}
 	}
-	due := commands.Due(u.s, u.call, who, u.now, u.policy.Policy)
-	if len(due) == 0 {
-		return u.s.Err()
-	}
-	_, err := u.append(due)
-	return err
+	return u.s.Err()
 }
 
 // again gives what a command recorded when it was admitted before; nothing when

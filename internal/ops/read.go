@@ -211,8 +211,8 @@ func (o *Ops) Thread(q ThreadRequest) (view projections.ThreadView, refused *com
 			if s, seen, err = v.threadAt(id, at); err != nil {
 				return err
 			}
-			if seen != nil {
-				now = *seen
+			if now, err = v.timeAt(at); err != nil {
+				return err
 			}
 		}
 		var found bool
@@ -225,6 +225,16 @@ func (o *Ops) Thread(q ThreadRequest) (view projections.ThreadView, refused *com
 		return s.Err()
 	}))
 	return view, refused, err
+}
+
+// timeAt is the moment of a position, which is that of its event, whatever it is
+// about: a stub of this thread may have been given up by then.
+func (v *reading) timeAt(at events.Position) (events.Time, error) {
+	found, err := v.r.All(at, 1)
+	if err != nil || len(found) == 0 {
+		return 0, err
+	}
+	return found[0].Time, nil
 }
 
 // threadAt folds a thread up to a position.

@@ -443,6 +443,7 @@ func TestEveryCommandAnswersTheSameIDWithTheSameReceipt(t *testing.T) {
 		return three(d.Join(ops.JoinRequest{Asker: a, Session: carol, Seat: "smith"}))
 	})
 	twice("leave", func(a ops.Asker) (any, *commands.Refusal, error) {
+		a.As = carol
 		return three(d.Leave(ops.LeaveRequest{Asker: a, Session: carol, Reason: events.EndLeft, FreesSeat: true}))
 	})
 	d.policy.Limits.Refs = 3

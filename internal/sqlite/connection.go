@@ -11,7 +11,8 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// busyTimeout is how long a statement waits for locks of other processes.
+// busyTimeout is how long a statement waits for locks of other processes, unless
+// the ledger has another [Patience].
 const busyTimeout = 10 * time.Second
 
 // setting is a PRAGMA and its value.
@@ -23,13 +24,13 @@ type setting struct {
 // settings are what each connection is given and asked for again, because what
 // the driver or the file says otherwise shows only when it is too late: by
 // default a commit to a write-ahead log does not survive a power cut.
-func settings(journal string) []setting {
+func settings(journal string, busy time.Duration) []setting {
 	synchronous := int64(2) // FULL
 	if journal == journalDelete {
 		synchronous = 3 // EXTRA: a commit is the removal of the journal, so that must be durable too
 	}
 	return []setting{
-		{"busy_timeout", busyTimeout.Milliseconds()},
+		{"busy_timeout", busy.Milliseconds()},
 		{"synchronous", synchronous},
 		{"foreign_keys", 1},
 		{"secure_delete", 1},      // a dropped body is overwritten, not only let go
@@ -44,6 +45,7 @@ func settings(journal string) []setting {
 // connection is one handle on the ledger's file, for one goroutine at a time.
 type connection struct {
 	db         *sqlite3.Conn
+	busy       time.Duration            // its busy_timeout
 	statements map[string]*sqlite3.Stmt // prepared once, by their text
 }
 
@@ -55,7 +57,10 @@ func connect(path string, o options) (*connection, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	c := &connection{db: db, statements: map[string]*sqlite3.Stmt{}}
+	c := &connection{db: db, busy: o.busyTimeout, statements: map[string]*sqlite3.Stmt{}}
+	if c.busy == 0 {
+		c.busy = busyTimeout
+	}
 	if err := c.settle(o.journal); err != nil {
 		c.close()
 		return nil, err
@@ -70,7 +75,7 @@ func escape(path string) string {
 
 // settle makes the settings and asserts that they hold.
 func (c *connection) settle(journal string) error {
-	for _, s := range settings(journal) {
+	for _, s := range settings(journal, c.busy) {
 		want := strconv.FormatInt(s.value, 10)
 		if err := c.db.Exec("PRAGMA " + s.name + "=" + want); err != nil {
 			return fmt.Errorf("set %s: %w", s.name, explain(err))
@@ -171,7 +176,7 @@ func (c *connection) rollback() {
 // unless a reader is in the way.
 func (c *connection) emptyLog() error {
 	c.db.BusyTimeout(scrubWaitMax)
-	defer c.db.BusyTimeout(busyTimeout)
+	defer c.db.BusyTimeout(c.busy)
 	_, _, err := c.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
 	return err
 }

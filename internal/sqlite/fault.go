@@ -27,13 +27,15 @@ func explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case is(sqlite3.FULL, unix.ENOSPC, unix.EDQUOT):
+	case is(sqlite3.FULL, unix.ENOSPC, unix.EDQUOT),
+		is(sqlite3.IOERR_SHMSIZE): // the index of the log found no room
 		word = events.ErrNoSpace
 	case is(sqlite3.CORRUPT, sqlite3.NOTADB):
 		word = events.ErrDamaged
 	case is(sqlite3.BUSY, sqlite3.LOCKED):
 		word = events.ErrLocked
-	case is(sqlite3.READONLY, sqlite3.CANTOPEN, sqlite3.PERM, fs.ErrPermission, unix.EROFS):
+	case is(sqlite3.READONLY, sqlite3.CANTOPEN, sqlite3.PERM, fs.ErrPermission, unix.EROFS),
+		is(unix.ENOTDIR, unix.ENAMETOOLONG, unix.ELOOP): // there can be no file of this name
 		word = events.ErrReadOnly
 	default:
 		return err

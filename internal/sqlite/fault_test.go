@@ -216,6 +216,8 @@ func TestErrorsAreExplainedAndKeepTheirCause(t *testing.T) {
 		unix.EACCES:              events.ErrReadOnly,
 		unix.EPERM:               events.ErrReadOnly,
 		unix.EROFS:               events.ErrReadOnly,
+		unix.ENOTDIR:             events.ErrReadOnly,
+		sqlite3.IOERR_SHMSIZE:    events.ErrNoSpace,
 	} {
 		if err := explain(fmt.Errorf("do it: %w", cause)); !errors.Is(err, word) || !errors.Is(err, cause) {
 			t.Errorf("%v is explained as %v", cause, err)

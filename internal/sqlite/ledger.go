@@ -76,9 +76,10 @@ type Ledger struct {
 
 var _ events.Ledger = (*Ledger)(nil)
 
-// options are what a test may want otherwise.
+// options are what a caller or a test may want otherwise.
 type options struct {
 	ticketWaitMax time.Duration
+	busyTimeout   time.Duration // 0: busyTimeout
 	lookEvery     time.Duration
 	vfs           string // SQLite's layer to the system
 	journal       string // empty for what the file system calls for
@@ -91,8 +92,22 @@ type options struct {
 // The errors that a caller can tell apart are [events.ErrNewer],
 // [events.ErrDamaged] (the file is something else), [events.ErrReadOnly],
 // [events.ErrNoSpace] and [events.ErrLocked].
-func Open(path string, project events.Projector) (*Ledger, error) {
-	return open(path, project, options{ticketWaitMax: ticketWaitMax, lookEvery: lookEvery, vfs: diskName, journal: faults.Journal()})
+func Open(path string, project events.Projector, more ...Option) (*Ledger, error) {
+	o := options{ticketWaitMax: ticketWaitMax, lookEvery: lookEvery, vfs: diskName, journal: faults.Journal()}
+	for _, option := range more {
+		option(&o)
+	}
+	return open(path, project, o)
+}
+
+// Option makes [Open] differ from what suits most callers.
+type Option func(*options)
+
+// Patience is how long the ledger waits for other processes, for its turn and
+// for their locks, before it answers [events.ErrLocked]. It is for a caller that
+// would rather go on without the ledger than be held up.
+func Patience(most time.Duration) Option {
+	return func(o *options) { o.ticketWaitMax, o.busyTimeout = most, most }
 }
 
 func open(path string, project events.Projector, o options) (*Ledger, error) {

@@ -139,4 +139,15 @@ func (r *reader) Alike(f events.Fingerprint) (id events.EventID, found bool, err
 	return id, found, err
 }
 
+// Check lets SQLite compare every index with its table, and say where they
+// differ. It reads the whole file.
+func (r *reader) Check() (wrong []string, err error) {
+	err = r.query("the file to check it", func(s *sqlite3.Stmt) {
+		if what := s.ColumnText(0); what != "ok" {
+			wrong = append(wrong, what)
+		}
+	}, `PRAGMA integrity_check`)
+	return wrong, err
+}
+
 func (r *reader) Rows() events.Rows { return table{reader: r} }

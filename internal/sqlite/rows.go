@@ -6,6 +6,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"decklog/events"
+	"decklog/internal/faults"
 	"decklog/internal/rows"
 )
 
@@ -36,6 +37,7 @@ func (t table) Put(key string, value []byte) error {
 	if err := t.tx.alive(); err != nil {
 		return fmt.Errorf("put row: %w", err)
 	}
+	faults.Point("before-row")
 	switch {
 	case key == "":
 		return rows.ErrEmptyKey

@@ -8,6 +8,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"decklog/events"
+	"decklog/internal/faults"
 )
 
 const (
@@ -173,6 +174,7 @@ func (l *Ledger) make(c *connection) error {
 	if err := explain(c.db.Exec(schema)); err != nil {
 		return fmt.Errorf("make tables: %w", err)
 	}
+	faults.Point("tables-made")
 	return c.exec("COMMIT")
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"decklog/events"
+	"decklog/internal/faults"
 )
 
 // tx is the writing transaction. The first write that fails ends it: half a
@@ -70,6 +71,7 @@ func (t *tx) Append(b events.Batch) ([]events.Recorded, error) {
 		t.failed = fmt.Errorf("append to %s: %w", b.Stream, err)
 		return nil, t.failed
 	}
+	faults.Point("projected")
 	return recorded, nil
 }
 
@@ -140,6 +142,7 @@ func (t *tx) store(r events.Recorded, p events.Proposed) error {
 		return err
 	}
 	t.last, t.high, t.appended = r.Position, r.High, true
+	faults.Point("event-stored")
 	if b := p.Body; b != nil {
 		if err := t.write("store body of "+string(r.ID),
 			`INSERT INTO bodies (position, salt, body, fingerprint) VALUES (?, ?, ?, ?)`,
@@ -148,6 +151,7 @@ func (t *tx) store(r events.Recorded, p events.Proposed) error {
 		}
 	}
 	for _, id := range p.Drops {
+		faults.Point("before-drop")
 		t.dropped = true
 		if err := t.write("drop body of "+string(id),
 			`DELETE FROM bodies WHERE position = (SELECT position FROM events WHERE id = ?)`, string(id)); err != nil {
@@ -157,7 +161,11 @@ func (t *tx) store(r events.Recorded, p events.Proposed) error {
 	return nil
 }
 
-func (t *tx) ClearRows() error { return t.write("clear rows", `DELETE FROM rows`) }
+func (t *tx) ClearRows() error {
+	err := t.write("clear rows", `DELETE FROM rows`)
+	faults.Point("rows-cleared")
+	return err
+}
 
 func (t *tx) Tally(key string, n int, now events.Time) (count int, since events.Time, err error) {
 	if n != 0 {

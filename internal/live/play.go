@@ -1,0 +1,507 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// peer is the session that writes to the harness's.
+const peer = "9ee50000-0000-4000-8000-000000000001"
+
+// play goes through everything that a harness's hooks are for, on the real program.
+type play struct {
+	*stage
+	conversation
+	cells   []cell
+	told    map[string][]string // the steps of each session, in their order
+	started string              // the first session
+}
+
+// cell is how one capability fared.
+type cell struct{ capability, how string }
+
+const (
+	ok        = "ok"
+	notDriven = "not driven: "
+	failed    = "failed: "
+)
+
+// undriven is why something could not be tried at all.
+type undriven string
+
+func (u undriven) Error() string { return string(u) }
+
+func (p *play) step(capability string, act func() error) {
+	began := time.Now()
+	err := act()
+	if trouble := p.model.trouble(); err == nil {
+		err = trouble
+	}
+	how := ok
+	var why undriven
+	switch {
+	case errors.As(err, &why):
+		how = notDriven + string(why)
+	case err != nil:
+		how = failed + err.Error()
+	}
+	p.cells = append(p.cells, cell{capability, how})
+	fmt.Printf("  %-16s %-33s %s (%.1f s)\n", p.label, capability, how, time.Since(began).Seconds())
+}
+
+// all is the play.
+func (p *play) all() {
+	p.told = map[string][]string{}
+	p.step("session start", p.start)
+	if p.conversation == nil {
+		return
+	}
+	p.step("prompt", p.prompt)
+	p.step("tool call", p.toolCall)
+	p.step("the agent's own send", p.reply)
+	p.step("stop", p.stop)
+	p.step("an inform waits at stop", p.inform)
+	p.step("subagent takes nothing", p.subagent)
+	p.step("clear", p.clear)
+	p.step("the agent's own send after clear", p.replyAfterClear)
+	p.step("another session beside it", p.beside)
+	p.step("send from its own sandbox", p.sandbox)
+	p.step("session end", p.end)
+	p.step("resume", p.resume)
+	p.step("what was sent is what is recorded", p.audit)
+	p.step("transcript", p.transcript)
+}
+
+// turn says a prompt that names a step, and gives the requests of that step.
+func (p *play) turn(step string, replies ...reply) ([]*request, error) {
+	p.model.script(step, replies...)
+	if err := p.say("[[step " + step + "]] Go on with the test."); err != nil {
+		return nil, err
+	}
+	p.told[p.id()] = append(p.told[p.id()], step)
+	all := p.model.of(step)
+	if left := p.model.rest(step); left > 0 || len(all) < len(replies) {
+		return all, fmt.Errorf("step %s made %d requests, and %d of its script were not asked for", step, len(all), left)
+	}
+	return all, p.model.trouble()
+}
+
+// arrived says that a message reached the model once, first with this request of
+// the step, by this hook, and that the ledger has it as delivered once.
+func (p *play) arrived(message string, all []*request, first int, hooks ...string) error {
+	if len(all) <= first {
+		return fmt.Errorf("the step made %d requests, and the message belongs into number %d", len(all), first+1)
+	}
+	for n, q := range all {
+		want := 0
+		if n >= first {
+			want = 1
+		}
+		if got := q.frames()[message]; got != want {
+			return fmt.Errorf("message %s is %d times in request %d of the step, not %d", message, got, n+1, want)
+		}
+	}
+	leased, err := p.hooks(message)
+	if err != nil {
+		return err
+	}
+	if len(leased) != 1 || !slices.Contains(hooks, leased[0]) {
+		return fmt.Errorf("message %s was leased at %q, not at %q", message, leased, hooks)
+	}
+	return p.confirmed(message)
+}
+
+func (p *play) confirmed(message string) error {
+	thread, err := p.thread(message)
+	if err != nil {
+		return err
+	}
+	for _, m := range thread {
+		if m.ID == message && (len(m.Deliveries) != 1 || m.Deliveries[0].Confirmed == "" || m.Deliveries[0].To != p.id()) {
+			return fmt.Errorf("the ledger has message %s as %+v", message, m)
+		}
+	}
+	return nil
+}
+
+// joined says that the session was registered from this source, under the harness's process.
+func (p *play) joined(source string) error {
+	all, err := p.happened("session.joined", p.id())
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("session %s is not registered", p.id())
+	}
+	switch last := all[len(all)-1].Data; {
+	case last.Source != source || last.Harness != p.name:
+		return fmt.Errorf("session %s joined as a %s of %s, not as a %s of %s", p.id(), last.Source, last.Harness, source, p.name)
+	case last.Process == nil:
+		return fmt.Errorf("session %s joined without the process of its harness", p.id())
+	}
+	return nil
+}
+
+func (p *play) start() (err error) {
+	if err := p.join(peer); err != nil {
+		return err
+	}
+	if p.conversation, err = p.open(p.stage, ""); err != nil {
+		return err
+	}
+	all, err := p.turn("start", reply{text: "I am ready."})
+	if err != nil {
+		return err
+	}
+	p.started = p.id()
+	if err := p.joined("startup"); err != nil {
+		return err
+	}
+	if n := all[0].instructions(); n != 1 {
+		return fmt.Errorf("the standing instruction is %d times in what the model was sent", n)
+	}
+	return nil
+}
+
+func (p *play) prompt() error {
+	message, err := p.send(peer, p.id(), "inform", "The lease test is green again.")
+	if err != nil {
+		return err
+	}
+	all, err := p.turn("prompt", reply{text: "I see."})
+	if err != nil {
+		return err
+	}
+	return p.arrived(message, all, 0, p.atPrompt()...)
+}
+
+// atPrompt are the events at which what waits before a turn is delivered.
+func (p *play) atPrompt() []string {
+	if p.oneTurn {
+		return []string{"SessionStart", "UserPromptSubmit"}
+	}
+	return []string{"UserPromptSubmit"}
+}
+
+func (p *play) toolCall() error {
+	began, goOn := filepath.Join(p.folder, "tool-began"), filepath.Join(p.folder, "tool-go-on")
+	command := fmt.Sprintf("touch %s; for i in $(seq 200); do [ -e %s ] && break; sleep 0.05; done; echo the tool has run", began, goOn)
+	var message string
+	sent := make(chan error, 1)
+	go func() {
+		sent <- func() (err error) {
+			for range 400 {
+				if _, err := os.Stat(began); err == nil {
+					break
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			if message, err = p.send(peer, p.id(), "inform", "The tool may take the other branch."); err != nil {
+				return err
+			}
+			return os.WriteFile(goOn, nil, 0o600)
+		}()
+	}()
+	all, err := p.turn("tool", p.shell(command), reply{text: "The tool has run."})
+	if sending := <-sent; err == nil {
+		err = sending
+	}
+	if err != nil {
+		return err
+	}
+	return p.arrived(message, all, 1, "PostToolUse", "PostToolBatch")
+}
+
+var call = regexp.MustCompile(`Or by command line: (decklog send --reply-to \S+ -- )"your answer"`)
+
+// obey makes a tool call of the command that the frame of a request gives.
+func (p *play) obey(answer string) reply {
+	r := p.shell("")
+	r.before = func(q *request) error {
+		for _, s := range q.texts {
+			if m := call.FindAllStringSubmatch(s.text, -1); m != nil {
+				maps.Copy(r.input, p.shell(m[len(m)-1][1]+`"`+answer+`"`).input)
+			}
+		}
+		return nil
+	}
+	return r
+}
+
+// answers has the session answer a request from its own shell, and says that the
+// ledger has this session as the author.
+func (p *play) answers(step, question, answer string) error {
+	message, err := p.send(peer, p.id(), "request", question)
+	if err != nil {
+		return err
+	}
+	all, err := p.turn(step, p.obey(answer), reply{text: "I have answered."})
+	if err != nil {
+		return err
+	}
+	if err := p.arrived(message, all, 0, p.atPrompt()...); err != nil {
+		return err
+	}
+	thread, err := p.thread(message)
+	if err != nil {
+		return err
+	}
+	for _, m := range thread {
+		if m.ReplyTo == message {
+			if m.From != p.id() {
+				return fmt.Errorf("the answer is %s's, not the session's %s", m.From, p.id())
+			}
+			return nil
+		}
+	}
+	last := all[len(all)-1].texts
+	return fmt.Errorf("the ledger has no answer; the tool gave %q", last[len(last)-1].text)
+}
+
+func (p *play) reply() error {
+	return p.answers("reply", "Which commit fixed the lease test?", "4f2a9c1")
+}
+
+func (p *play) replyAfterClear() error {
+	if p.id() == p.started {
+		return undriven("the session was not cleared")
+	}
+	return p.answers("reply-after-clear", "And which one broke it?", "77b01de")
+}
+
+// informed is a message that waits over a stop.
+var informed = map[string]string{}
+
+func (p *play) stop() error {
+	var message string
+	all, err := p.turn("stop", reply{text: "I am done.", before: func(*request) (err error) {
+		if message, err = p.send(peer, p.id(), "request", "Before you go: is the branch pushed?"); err != nil {
+			return err
+		}
+		informed[p.name], err = p.send(peer, p.id(), "inform", "The build machine is idle.")
+		return err
+	}}, reply{text: "It is pushed."})
+	if err != nil {
+		return err
+	}
+	if len(all) != 2 {
+		return fmt.Errorf("the turn made %d requests, not 2", len(all))
+	}
+	return p.arrived(message, all, 1, "Stop")
+}
+
+func (p *play) inform() error {
+	message := informed[p.name]
+	if message == "" {
+		return undriven("nothing was sent before a stop")
+	}
+	for _, q := range p.model.of("stop") {
+		if q.frames()[message] > 0 {
+			return fmt.Errorf("message %s was delivered at the stop", message)
+		}
+	}
+	all, err := p.turn("inform", reply{text: "Good."})
+	if err != nil {
+		return err
+	}
+	return p.arrived(message, all, 0, p.atPrompt()...)
+}
+
+func (p *play) subagent() error {
+	var message string
+	child := []reply{p.shell("echo the subagent has run"), {text: "The subagent has done its step."}}
+	child[0].before = func(*request) (err error) {
+		message, err = p.send(peer, p.id(), "inform", "This is for the main thread alone.")
+		return err
+	}
+	p.model.script("child", child...)
+	all, err := p.turn("subagent", append(p.delegate("[[step child]] Run the shell once."), reply{text: "The subagent has reported."})...)
+	if err != nil {
+		return err
+	}
+	own := p.model.of("child")
+	if len(own) < 2 {
+		return undriven(fmt.Sprintf("the subagent made %d requests", len(own)))
+	}
+	for _, q := range own {
+		if q.frames()[message] > 0 {
+			return fmt.Errorf("message %s is in what the subagent's model was sent", message)
+		}
+	}
+	at := slices.IndexFunc(all, func(q *request) bool { return q.frames()[message] > 0 })
+	if at < 1 {
+		return fmt.Errorf("message %s did not come after the subagent's end", message)
+	}
+	return p.arrived(message, all, at, "PostToolUse", "PostToolBatch")
+}
+
+func (p *play) clear() error {
+	before := p.id()
+	if err := p.conversation.clear(); err != nil {
+		return err
+	}
+	all, err := p.turn("cleared", reply{text: "I begin anew."})
+	if err != nil {
+		return err
+	}
+	if err := p.joined("clear"); err != nil {
+		return err
+	}
+	if n := all[0].instructions(); n != 1 {
+		return fmt.Errorf("the standing instruction is %d times in what the model was sent after the clear", n)
+	}
+	if n := len(all[0].frames()); n > 0 {
+		return fmt.Errorf("%d messages are still in what the model was sent", n)
+	}
+	left, err := p.await("session.left", before, 1)
+	if err != nil {
+		return err
+	}
+	if reason := left[len(left)-1].Data.Reason; reason != "cleared" {
+		return fmt.Errorf("session %s left because %s", before, reason)
+	}
+	return nil
+}
+
+// beside begins a session in the same process as another, with mail for both.
+func (p *play) beside() error {
+	first := p.id()
+	if err := p.another(); err != nil {
+		return err
+	}
+	all, err := p.turn("beside", reply{text: "I begin beside it."})
+	if err != nil {
+		return err
+	}
+	if err := p.joined("startup"); err != nil {
+		return err
+	}
+	if n := all[0].instructions(); n != 1 {
+		return fmt.Errorf("the standing instruction is %d times in what the model was sent", n)
+	}
+	if left, err := p.happened("session.left", first); err != nil || len(left) > 0 {
+		return fmt.Errorf("session %s left when another began beside it: %v", first, err)
+	}
+	return p.answers("reply-beside", "Who are you?", "the other one")
+}
+
+// sandbox has a session answer from a shell that its harness locks in.
+func (p *play) sandbox() error {
+	if err := p.sandboxed(); err != nil {
+		return err
+	}
+	if _, err := p.turn("sandboxed", reply{text: "I am locked in."}); err != nil {
+		return err
+	}
+	if err := p.answers("reply-sandboxed", "Can you write from there?", "yes"); err != nil {
+		return err
+	}
+	if left, err := p.happened("session.left", p.id()); err != nil || len(left) > 0 {
+		return fmt.Errorf("session %s left when its own shell looked: %v", p.id(), err)
+	}
+	return nil
+}
+
+func (p *play) end() error {
+	if err := p.conversation.end(); err != nil {
+		return err
+	}
+	left, err := p.await("session.left", p.id(), 1)
+	if err != nil {
+		return err
+	}
+	if reason := left[len(left)-1].Data.Reason; reason != "left" {
+		return fmt.Errorf("session %s left because %s", p.id(), reason)
+	}
+	return nil
+}
+
+func (p *play) resume() (err error) {
+	session := p.id()
+	message, err := p.send(peer, session, "request", "Did the night build pass?")
+	if err != nil {
+		return err
+	}
+	if p.conversation, err = p.open(p.stage, session); err != nil {
+		return err
+	}
+	all, err := p.turn("resume", reply{text: "It passed."})
+	if err != nil {
+		return err
+	}
+	if p.id() != session {
+		return fmt.Errorf("session %s was resumed as %s", session, p.id())
+	}
+	if err := p.joined("resume"); err != nil {
+		return err
+	}
+	if err := p.arrived(message, all, 0, "SessionStart", "UserPromptSubmit"); err != nil {
+		return err
+	}
+	if n := all[0].instructions(); n != 1 {
+		return fmt.Errorf("the standing instruction is %d times in what the model was sent", n)
+	}
+	if err := p.conversation.end(); err != nil {
+		return err
+	}
+	_, err = p.await("session.left", session, 2)
+	return err
+}
+
+// confirmedFor are the messages that the ledger has as delivered to a session,
+// each as often as it was confirmed.
+func (p *play) confirmedFor(session string) (map[string]int, error) {
+	all, err := p.happened("mailbox.confirmed", session)
+	found := map[string]int{}
+	for _, e := range all {
+		for _, it := range e.Data.Items {
+			found[it.Message]++
+		}
+	}
+	return found, err
+}
+
+// audit compares the last request of each session, which holds its whole
+// context, with the ledger.
+func (p *play) audit() error {
+	for session, steps := range p.told {
+		recorded, err := p.confirmedFor(session)
+		if err != nil {
+			return err
+		}
+		all := p.model.of(steps[len(steps)-1])
+		if sent := all[len(all)-1].frames(); !maps.Equal(sent, recorded) {
+			return fmt.Errorf("session %s: the model was sent %v, the ledger has %v", session, sent, recorded)
+		}
+	}
+	if faults, err := os.ReadFile(filepath.Join(p.folder, "ledger", "hook-faults.jsonl")); err == nil {
+		return fmt.Errorf("the hook noted faults: %s", strings.TrimSpace(string(faults)))
+	}
+	_, err := p.run("verify")
+	return err
+}
+
+// transcript compares the real transcript of each session with the ledger.
+func (p *play) transcript() error {
+	for session := range p.told {
+		recorded, err := p.confirmedFor(session)
+		if err != nil {
+			return err
+		}
+		seen, err := p.seen(p.stage, session)
+		if err != nil {
+			return err
+		}
+		if !maps.Equal(seen, recorded) {
+			return fmt.Errorf("session %s: its transcript has %v, the ledger has %v", session, seen, recorded)
+		}
+	}
+	return nil
+}
