@@ -23,6 +23,11 @@ run: build ## play the main job: two sessions, one question, its answer, and the
 .PHONY: test
 test: lint ## pass every test, with processes, kill rounds and the race detector
 	$(GO) test -race -timeout 18m ./...
+	$(GO) test -tags faults,testclock -timeout 10m ./internal/faults
+
+.PHONY: faults
+faults: ## break it in every way of internal/faults/README.md: kills, power cuts, disks that fail, wrong bits (15 minutes; root, FUSE, tmpfs)
+	DECKLOG_FAULTS_ROUNDS=100 $(GO) test -tags faults,testclock -count 1 -timeout 60m -v ./internal/faults
 
 .PHONY: check
 check: lint ## pass the tests that start no processes and kill none
@@ -33,6 +38,7 @@ lint: ## look at form and at what is probably wrong
 	@test -z "$$(gofmt -l .)" || { echo 'not formatted:'; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags testclock ./cmd/... ./internal/clock/...
+	$(GO) vet -tags faults,testclock ./internal/faults
 	$(GO) tool staticcheck ./...
 
 .PHONY: fuzz

@@ -54,6 +54,8 @@ func (c Taking) Offer(s *projections.State, now events.Time) Offer {
 			if s.Current(at).Runs(now) {
 				continue // its person reads it by hand
 			}
+			// A loss is told to the one who sent the message; another session of the
+			// same person did not.
 			visit = s.QueuedMessages
 		}
 		n := 0
@@ -82,9 +84,7 @@ func (c Taking) ready(s *projections.State, at events.Participant, q projections
 		item.Leased = events.Leased{
 			Kind: events.ItemNotice, Message: m.ID, Thread: m.Thread, Attempt: d.Notice.Attempt + 1, Reason: d.Notice.Reason, To: d.To,
 		}
-		// It is told to the one who sent the lost message; another session of the
-		// same person did not.
-		return item, at == c.Who && !c.Stopping
+		return item, !c.Stopping
 	}
 	item.Leased = events.Leased{
 		Kind: events.ItemMessage, Message: m.ID, Thread: m.Thread, Attempt: d.Attempt + 1,

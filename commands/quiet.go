@@ -14,6 +14,9 @@ import (
 // is owed, it is quiet for lookEvery at most, since what time brings about makes
 // no event.
 func Quiet(s *projections.State, c Call, who events.Participant, lookEvery time.Duration, now events.Time, p events.Policy) (quiet bool, until *events.Time) {
+	if row := s.Session(who.Session()); row == nil || row.Left != nil {
+		return false, nil // should it come back, it has to join
+	}
 	if s.Current(who) != nil || !(Taking{Call: c, Who: who}).Offer(s, now).Empty() || len(Due(s, c, who, now, p)) > 0 {
 		return false, nil
 	}

@@ -13,6 +13,10 @@ func (s *State) Apply(r events.Recorded) {
 	if r.Position <= s.position || s.err != nil {
 		return
 	}
+	if len(s.marks) > heldMax {
+		s.fail(s.Flush())
+		s.forget()
+	}
 	s.position, s.moved = r.Position, true
 	for _, t := range r.Threads() {
 		s.mark(key("named", string(t), place(r.Position)), string(r.Type()))

@@ -1,7 +1,6 @@
 package projections
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 // The rows' keys: parts joined by a tab, which no id can hold. The first part
 // is the kind. Besides the rows of entities there are the indexes:
 //
-//	id      UUID                thread or message, to find them by a prefix
 //	talk    THREAD    POSITION  the thread's messages, in order
 //	named   THREAD    POSITION  every event that names the thread
 //	queue   MAILBOX   POSITION  ITEM    what waits in a mailbox, oldest first
@@ -28,7 +26,14 @@ import (
 func key(parts ...string) string { return strings.Join(parts, "\t") }
 
 // place writes a position so that positions sort as text.
-func place(p events.Position) string { return fmt.Sprintf("%016x", uint64(p)) }
+func place(p events.Position) string {
+	const digits = "0123456789abcdef"
+	var b [16]byte
+	for i := range b {
+		b[15-i] = digits[p>>(4*i)&15]
+	}
+	return string(b[:])
+}
 
 func placeOf(s string) events.Position {
 	n, _ := strconv.ParseUint(s, 16, 63)

@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,10 +11,10 @@ import (
 // Message is one utterance as it stands: what was sent, what became of it, and
 // each of its deliveries. Its text is not here.
 type Message struct {
-	ID       events.MessageID   `json:"id"`
+	ID       events.MessageID   `json:"-"` // its row's key has it
 	Thread   events.ThreadID    `json:"thread"`
 	Position events.Position    `json:"position"` // of its message.sent
-	Event    events.EventID     `json:"event"`    // that holds the present body's commitment
+	Event    events.EventID     `json:"-"`        // that holds the present body's commitment: the last of Bodies
 	Kind     events.MessageKind `json:"kind"`
 	Author   events.Author      `json:"author"`
 	To       events.Recipient   `json:"to"`
@@ -37,29 +38,69 @@ type Message struct {
 
 // Delivery is one mailbox's copy of a message.
 type Delivery struct {
-	To          events.Participant   `json:"to"` // as it was addressed
-	At          events.Participant   `json:"at"` // whose mailbox it lies in, or was taken from
+	To          events.Participant   `json:"to"`           // as it was addressed
+	At          events.Participant   `json:"at,omitempty"` // whose mailbox it lies in, or was taken from
 	State       events.DeliveryState `json:"state"`
 	Then        events.DeliveryState `json:"then,omitempty"` // of a held stub: its state once it is final
 	Reason      events.LostReason    `json:"reason,omitempty"`
-	Attempt     int                  `json:"attempt"`           // leases so far
-	Unconfirmed int                  `json:"unconfirmed"`       // of them, those that ended without a confirm
-	AsStub      bool                 `json:"as_stub,omitempty"` // what was shown last was a stub past its time
-	Again       bool                 `json:"again,omitempty"`   // offered once more, because the stub turned final
-	Leases      []DeliveryLease      `json:"leases,omitempty"`  // oldest first
-	Notice      *Notice              `json:"notice,omitempty"`  // the telling of its loss
+	Attempt     int                  `json:"attempt,omitempty"`     // leases so far
+	Unconfirmed int                  `json:"unconfirmed,omitempty"` // of them, those that ended without a confirm
+	AsStub      bool                 `json:"as_stub,omitempty"`     // what was shown last was a stub past its time
+	Again       bool                 `json:"again,omitempty"`       // offered once more, because the stub turned final
+	Leases      []DeliveryLease      `json:"leases,omitempty"`      // oldest first
+	Notice      *Notice              `json:"notice,omitempty"`      // the telling of its loss
 }
 
 // DeliveryLease is one time that a message was offered.
 type DeliveryLease struct {
 	Lease     events.LeaseID     `json:"lease"`
-	By        events.Participant `json:"by"` // whose hook run
+	By        events.Participant `json:"by,omitempty"` // whose hook run; not in the row when it is At's
 	Attempt   int                `json:"attempt"`
 	Leased    events.Time        `json:"leased"`
 	Confirmed *events.Time       `json:"confirmed,omitempty"`
 	Late      bool               `json:"late,omitempty"`
 	Expired   *events.Time       `json:"expired,omitempty"`
 	Read      *events.Time       `json:"read,omitempty"`
+}
+
+// brief is the message as its row has it: without what its key or another part
+// of it says. Messages are the bulk of the views, and a longer row would take
+// one more page of the store for each.
+func (m *Message) brief() any {
+	b := *m
+	b.Deliveries = slices.Clone(m.Deliveries)
+	for i := range b.Deliveries {
+		d := &b.Deliveries[i]
+		d.Leases = slices.Clone(d.Leases)
+		for n := range d.Leases {
+			if d.Leases[n].By == d.At {
+				d.Leases[n].By = ""
+			}
+		}
+		if d.At == d.To {
+			d.At = ""
+		}
+	}
+	return b
+}
+
+// complete gives a message that was read from its row what that leaves out.
+func (m *Message) complete(id string) {
+	m.ID = events.MessageID(id)
+	if n := len(m.Bodies); n > 0 {
+		m.Event = m.Bodies[n-1]
+	}
+	for i := range m.Deliveries {
+		d := &m.Deliveries[i]
+		if d.At == "" {
+			d.At = d.To
+		}
+		for n := range d.Leases {
+			if d.Leases[n].By == "" {
+				d.Leases[n].By = d.At
+			}
+		}
+	}
 }
 
 // Notice tells a sender, through its own mailbox, that a message was lost.
@@ -164,7 +205,6 @@ func (s *State) messageSent(e events.MessageSent, r events.Recorded) {
 		class = "agent"
 	}
 	s.mark(key("talk", string(m.Thread), at), class+" "+sent)
-	s.mark(key("id", string(m.ID)), "message")
 	s.threadSpoken(m, parent)
 }
 

@@ -10,11 +10,12 @@ import (
 
 // FoldVersion changes whenever the same events make other rows. A ledger whose
 // rows were made by another version is rebuilt before it is used.
-const FoldVersion = 1
+const FoldVersion = 2
 
 // State is the folded ledger, loaded row by row as it is asked for. What an
 // event changes stays in memory until Flush writes each changed row once: after
-// one append for a live view, after the whole ledger for a rebuild.
+// one append for a live view, after the whole ledger for a rebuild, and in
+// between whenever that has grown large.
 //
 // A State that failed to read or write a row remembers the first failure and
 // answers with nothing from then on; Err gives it. The zero value of every row
@@ -131,6 +132,22 @@ func (s *State) Flush() error {
 	return s.err
 }
 
+// heldMax bounds the index rows that a State holds before it writes them, and so
+// the memory that a rebuild takes, however large the ledger is. A variable for
+// the tests.
+var heldMax = 100_000
+
+// forget lets go of the rows that are held, all of which were written.
+func (s *State) forget() {
+	clear(s.threads.held)
+	clear(s.messages.held)
+	clear(s.mailboxes.held)
+	clear(s.leases.held)
+	clear(s.sessions.held)
+	clear(s.seats.held)
+	clear(s.policies.held)
+}
+
 func (s *State) get(key string) []byte {
 	if s.err != nil {
 		return nil
@@ -168,6 +185,12 @@ func (s *State) encode(key string, v any) []byte {
 	return data
 }
 
+// shortened is what is not written to its row whole.
+type shortened interface {
+	brief() any         // what is written
+	complete(id string) // makes it whole again
+}
+
 // table holds the rows of one kind that were loaded, and knows which changed.
 type table[T any] struct {
 	kind    string
@@ -192,6 +215,9 @@ func (t *table[T]) find(s *State, id string) *T {
 			return nil
 		}
 	}
+	if short, is := any(row).(shortened); is && row != nil {
+		short.complete(id)
+	}
 	t.held[id] = row
 	return row
 }
@@ -210,7 +236,11 @@ func (t *table[T]) change(s *State, id string) *T {
 func (t *table[T]) collect(s *State, writes map[string][]byte) {
 	for id := range t.changed {
 		k := key(t.kind, id)
-		writes[k] = s.encode(k, t.held[id])
+		var row any = t.held[id]
+		if short, is := row.(shortened); is {
+			row = short.brief()
+		}
+		writes[k] = s.encode(k, row)
 	}
 	clear(t.changed)
 }

@@ -14,10 +14,13 @@ func (s *State) Stirs(e events.Event) []events.SessionID {
 	case events.SessionJoined:
 		return []events.SessionID{e.Session} // it is owed the instruction, and perhaps mail
 	case events.SessionLeft:
-		// What waits for its person may now be another session's to take.
+		// Should a hook run for it all the same, it has to join again. And what
+		// waits for its person may now be another session's to take.
+		stirred := []events.SessionID{e.Session}
 		if row := s.Session(e.Session); row != nil && row.Person != "" {
-			return s.takers(events.Named(row.Person))
+			stirred = append(stirred, s.takers(events.Named(row.Person))...)
 		}
+		return stirred
 	case events.SeatTaken:
 		return []events.SessionID{e.Session}
 	case events.MessageSent:

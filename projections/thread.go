@@ -62,7 +62,6 @@ func (s *State) threadSpoken(m *Message, parent *Message) {
 	t := s.threads.change(s, string(m.Thread))
 	if t.Root == "" {
 		t.ID, t.Root, t.Asker = m.Thread, m.ID, m.Author
-		s.mark(key("id", string(t.ID)), "thread")
 	}
 	t.joins(m.Author.ID)
 	if m.Author.Seat != "" {
@@ -184,16 +183,13 @@ type NamedEvent struct {
 // Find gives what a full id, or a prefix of one, names: at most limit threads
 // and limit messages, by id.
 func (s *State) Find(prefix string, limit int) (threads []events.ThreadID, messages []events.MessageID) {
-	s.scan(key("id", prefix), "", false, func(k string, value []byte) bool {
-		switch {
-		case string(value) != "thread":
-			if len(messages) < limit {
-				messages = append(messages, events.MessageID(last(k)))
-			}
-		case len(threads) < limit:
-			threads = append(threads, events.ThreadID(last(k)))
-		}
-		return len(threads) < limit || len(messages) < limit
+	s.scan(key("thread", prefix), "", false, func(k string, _ []byte) bool {
+		threads = append(threads, events.ThreadID(last(k)))
+		return len(threads) < limit
+	})
+	s.scan(key("message", prefix), "", false, func(k string, _ []byte) bool {
+		messages = append(messages, events.MessageID(last(k)))
+		return len(messages) < limit
 	})
 	return threads, messages
 }

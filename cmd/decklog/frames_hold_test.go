@@ -162,7 +162,7 @@ func TestF33AHostileBodyIsTheTextOfExactlyOneMessage(t *testing.T) {
 			m := aboard(t)
 			m.policy(unbounded)
 			m.join("sender-01")
-			for _, event := range []string{"UserPromptSubmit", "PostToolUse"} {
+			for _, event := range []string{"UserPromptSubmit", "PostToolUse", "Stop"} {
 				taker := "taker-" + event
 				m.hook(harness, "SessionStart", taker)
 				for name, c := range hostile {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"testing"
 
@@ -64,12 +66,25 @@ var wrongInput = map[string]struct {
 
 func says(s string) func() io.Reader { return func() io.Reader { return strings.NewReader(s) } }
 
+// doors are the harnesses, each with the program that runs its hook: the full
+// one, or the small one that looks at the bell first.
+func doors() iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) {
+		for _, harness := range hooked {
+			if !yield(harness, false) || !yield(harness, true) {
+				return
+			}
+		}
+	}
+}
+
 // F41: whatever a hook reads, it ends well, prints nothing, changes nothing, and
 // says why on standard error and beside the ledger.
 func TestF41WrongInputTroublesNoHarnessAndIsNoted(t *testing.T) {
-	for _, harness := range hooked {
-		t.Run(harness, func(t *testing.T) {
+	for harness, small := range doors() {
+		t.Run(fmt.Sprint(harness, " by decklog-hook ", small), func(t *testing.T) {
 			m := aboard(t)
+			m.first = small
 			m.hook(harness, "SessionStart", "taker-02")
 			m.join("sender-01")
 			id := m.send("sender-01", "taker-02", "still to come")
@@ -85,7 +100,9 @@ func TestF41WrongInputTroublesNoHarnessAndIsNoted(t *testing.T) {
 			if after := m.events(); len(after) != len(before) {
 				t.Errorf("%d events became %d", len(before), len(after))
 			}
-			if text := contextOf(t, "UserPromptSubmit", m.run(strings.NewReader(whole), "hook", harness).stdout); !strings.Contains(text, id) {
+			r, err := finish(m.hookCommand(harness), strings.NewReader(whole))
+			m.ok(err)
+			if text := contextOf(t, "UserPromptSubmit", r.stdout); !strings.Contains(text, id) {
 				t.Errorf("message %s did not come: %q", id, text)
 			}
 			m.verified()
@@ -97,7 +114,7 @@ func TestF41WrongInputTroublesNoHarnessAndIsNoted(t *testing.T) {
 func expectFault(t *testing.T, m *machine, what, code, harness string, stdin io.Reader) notes.Fault {
 	t.Helper()
 	before := len(m.noted())
-	r, err := finish(m.command("hook", harness), stdin)
+	r, err := finish(m.hookCommand(harness), stdin)
 	if err != nil && !strings.Contains(err.Error(), "broken pipe") {
 		t.Fatal(err)
 	}
@@ -118,8 +135,9 @@ func expectFault(t *testing.T, m *machine, what, code, harness string, stdin io.
 
 // F41: what is missing or of another type, and is not needed, is done without.
 func TestF41AnInputWithOnlyWhatIsNeededIsEnough(t *testing.T) {
-	for _, harness := range hooked {
+	for harness, small := range doors() {
 		m := aboard(t)
+		m.first = small
 		m.join("sender-01")
 		for name, start := range map[string]string{
 			"bare":        `{"session_id":"bare-session","hook_event_name":"SessionStart"}`,
@@ -127,7 +145,8 @@ func TestF41AnInputWithOnlyWhatIsNeededIsEnough(t *testing.T) {
 			"twice":       `{"session_id":"first-session","hook_event_name":"Stop","session_id":"twice-session","hook_event_name":"SessionStart"}`,
 			"more":        `{"session_id":"new-session","hook_event_name":"SessionStart","hook_version":99,"nested":{"session_id":"other"}}`,
 		} {
-			r := m.run(strings.NewReader(start), "hook", harness)
+			r, err := finish(m.hookCommand(harness), strings.NewReader(start))
+			m.ok(err)
 			if text := contextOf(t, "SessionStart", r.stdout); r.code != 0 || len(r.stderr) > 0 || !strings.Contains(text, "decklog-instruction") {
 				t.Errorf("%s, %s: %s", harness, name, r)
 			}

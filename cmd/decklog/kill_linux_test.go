@@ -556,7 +556,7 @@ func (k *kills) settled() {
 	k.Helper()
 	k.verified()
 	keys, messages := map[string]int{}, map[string]bool{}
-	confirmed, leases := map[string]int{}, map[string]int{}
+	confirmed, leases, instructed := map[string]int{}, map[string]int{}, map[string]int{}
 	attempts := map[string]int{}
 	for _, e := range k.events() {
 		switch e.Type {
@@ -579,6 +579,8 @@ func (k *kills) settled() {
 				}
 				attempts[string(it.Message)] = it.Attempt
 			}
+		case events.TypeInstructionConfirmed:
+			instructed[string(read[events.InstructionConfirmed](k, e.Data).Lease)]++
 		case events.TypeMailboxConfirmed:
 			v := read[events.MailboxConfirmed](k, e.Data)
 			leases[string(v.Lease)]++
@@ -596,8 +598,15 @@ func (k *kills) settled() {
 		}
 	}
 	for lease := range k.confirms {
-		if leases[lease] != 1 {
-			k.Errorf("the confirm of lease %s was acknowledged, and is there %d times", lease, leases[lease])
+		if leases[lease]+instructed[lease] == 0 {
+			k.Errorf("the confirm of lease %s was acknowledged, and is lost", lease)
+		}
+	}
+	for _, times := range []map[string]int{leases, instructed} {
+		for lease, n := range times {
+			if n != 1 {
+				k.Errorf("lease %s is confirmed %d times", lease, n)
+			}
 		}
 	}
 	for id := range messages {

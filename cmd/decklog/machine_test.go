@@ -34,12 +34,12 @@ func buildOnce(folder string, flags ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	program := filepath.Join(dir, folder, "decklog")
-	build := exec.Command("go", append(append([]string{"build"}, flags...), "-o", program, ".")...)
+	into := filepath.Join(dir, folder) + string(filepath.Separator)
+	build := exec.Command("go", append(append([]string{"build"}, flags...), "-o", into, ".", "../decklog-hook")...)
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the program: %w\n%s", err, out)
+		return "", fmt.Errorf("build the programs: %w\n%s", err, out)
 	}
-	return program, nil
+	return into + "decklog", nil
 }
 
 func TestMain(m *testing.M) {
@@ -55,6 +55,7 @@ func TestMain(m *testing.M) {
 type machine struct {
 	testing.TB
 	program string
+	first   bool // hooks are run by decklog-hook, which looks at the bell before it hands over
 	dir     string
 	url     string
 	clock   string // the file that tells the time; empty: the machine's clock does
@@ -117,6 +118,16 @@ func (m *machine) command(args ...string) *exec.Cmd {
 		cmd.Env = append(cmd.Env, "DECKLOG_TEST_CLOCK="+m.clock)
 	}
 	return cmd
+}
+
+// hookCommand is a run of a harness's hook.
+func (m *machine) hookCommand(harness string) *exec.Cmd {
+	if !m.first {
+		return m.command("hook", harness)
+	}
+	small := *m
+	small.program = filepath.Join(filepath.Dir(m.program), "decklog-hook")
+	return small.command(harness)
 }
 
 // ran is what a process that ended left behind.
@@ -350,7 +361,8 @@ func stdinOf(event, session string, more map[string]any) string {
 // hook runs a harness's hook, which must end well, and gives what it printed.
 func (m *machine) hook(harness, event, session string) []byte {
 	m.Helper()
-	r := m.run(strings.NewReader(stdinOf(event, session, nil)), "hook", harness)
+	r, err := finish(m.hookCommand(harness), strings.NewReader(stdinOf(event, session, nil)))
+	m.ok(err)
 	if r.code != 0 || len(r.stderr) > 0 {
 		m.Fatalf("hook %s %s: %s", harness, event, r)
 	}
@@ -365,20 +377,28 @@ func contextOf(t testing.TB, event string, stdout []byte) string {
 		return ""
 	}
 	var answer struct {
-		HookSpecificOutput struct {
+		HookSpecificOutput *struct {
 			HookEventName     string `json:"hookEventName"`
 			AdditionalContext string `json:"additionalContext"`
 		} `json:"hookSpecificOutput"`
+		Decision string `json:"decision"` // with its reason, Codex's form at Stop
+		Reason   string `json:"reason"`
 	}
 	d := json.NewDecoder(bytes.NewReader(stdout))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&answer); err != nil {
 		t.Fatalf("the hook printed %.400q: %v", stdout, err)
 	}
-	if d.More() || answer.HookSpecificOutput.HookEventName != event || answer.HookSpecificOutput.AdditionalContext == "" {
-		t.Fatalf("the hook printed %.400q at %s", stdout, event)
+	specific := answer.HookSpecificOutput
+	switch {
+	case d.More():
+	case specific == nil && event == "Stop" && answer.Decision == "block" && answer.Reason != "":
+		return answer.Reason
+	case specific != nil && specific.HookEventName == event && specific.AdditionalContext != "" && answer.Decision+answer.Reason == "":
+		return specific.AdditionalContext
 	}
-	return answer.HookSpecificOutput.AdditionalContext
+	t.Fatalf("the hook printed %.400q at %s", stdout, event)
+	return ""
 }
 
 // policyFile writes a policy that is adopted by nobody yet.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"decklog/events"
+	"decklog/internal/bell"
 	"decklog/internal/cli"
 	"decklog/internal/clock"
 	"decklog/internal/hook"
@@ -43,45 +44,54 @@ func newEnv() *cli.Env {
 }
 
 // open opens the ledger at an address, and fills in what the world beside it is
-// known by: the notes, and the policy file.
+// known by: the bells, the notes, and the policy file.
 func open(url string, env *cli.Env) (ops.Ledger, cli.Beside, error) {
+	file, err := ledgerFile(url)
+	if err != nil {
+		return nil, cli.Beside{Notes: notes.Open("")}, err
+	}
+	if file == "" {
+		return memory.New(projections.Project), look(env, cli.Beside{Notes: notes.InMemory()}), nil
+	}
+	folder := filepath.Dir(file)
+	beside := look(env, cli.Beside{Folder: folder, Notes: notes.Open(folder)})
+	var more []sqlite.Option
+	if env.Patience > 0 {
+		more = append(more, sqlite.Patience(env.Patience))
+	}
+	ledger, err := sqlite.Open(file, projections.Project, more...)
+	if err != nil {
+		return nil, beside, err
+	}
+	return ledger, beside, nil
+}
+
+// ledgerFile is the file of the ledger at an address; empty for one in memory.
+func ledgerFile(url string) (string, error) {
 	if url == "" {
-		file, err := defaultLedger()
-		if err != nil {
-			return nil, cli.Beside{Notes: notes.Open("")}, err
-		}
-		url = "sqlite:" + file
+		return defaultLedger()
 	}
 	scheme, path, found := strings.Cut(url, ":")
 	switch {
 	case found && scheme == "memory":
-		return memory.New(projections.Project), look(env, cli.Beside{Notes: notes.InMemory()}), nil
+		return "", nil
 	case found && scheme == "sqlite" && path != "":
-		path, err := filepath.Abs(path)
+		file, err := filepath.Abs(path)
 		if err != nil {
-			return nil, cli.Beside{Notes: notes.Open("")}, fmt.Errorf("open ledger %q: %w", url, err)
+			return "", fmt.Errorf("open ledger %q: %w", url, err)
 		}
-		folder := filepath.Dir(path)
-		beside := look(env, cli.Beside{Folder: folder, Notes: notes.Open(folder)})
-		var more []sqlite.Option
-		if env.Patience > 0 {
-			more = append(more, sqlite.Patience(env.Patience))
-		}
-		ledger, err := sqlite.Open(path, projections.Project, more...)
-		if err != nil {
-			return nil, beside, err
-		}
-		return ledger, beside, nil
+		return file, nil
 	case found && (scheme == "unix" || scheme == "http" || scheme == "https" || scheme == "esdb"):
-		return nil, cli.Beside{Notes: notes.Open("")}, cli.Failed("not_supported", "use a ledger in a file: --ledger sqlite:PATH",
+		return "", cli.Failed("not_supported", "use a ledger in a file: --ledger sqlite:PATH",
 			fmt.Errorf("open ledger %q: this version reaches no ledger over %s", url, scheme))
 	}
-	return nil, cli.Beside{Notes: notes.Open("")}, cli.Failed("bad_ledger", "write --ledger sqlite:PATH, for instance --ledger sqlite:ledger.db",
+	return "", cli.Failed("bad_ledger", "write --ledger sqlite:PATH, for instance --ledger sqlite:ledger.db",
 		fmt.Errorf("open ledger %q: no such kind of ledger", url))
 }
 
 // look lets the world see what lies beside the ledger.
 func look(env *cli.Env, b cli.Beside) cli.Beside {
+	env.World.Bells = bell.Beside(b.Folder)
 	env.World.Seen = func(id events.SessionID) (bool, events.Time, bool) {
 		o := b.Notes.Seen(id)
 		return o.Busy, o.At, o.Known
@@ -142,6 +152,9 @@ func newHook(env *cli.Env, harness string) *hook.Run {
 			world.Progress = nil
 			return &ops.Ops{Ledger: ledger, World: world}, beside.Notes, nil
 		},
+	}
+	if file, err := ledgerFile(env.Environ("DECKLOG_LEDGER")); err == nil && file != "" {
+		run.Bells, run.Beside = bell.Beside(filepath.Dir(file)), notes.Open(filepath.Dir(file))
 	}
 	if clock.Test {
 		// A harness above a test is the one that somebody runs the test in, and

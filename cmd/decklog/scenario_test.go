@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"decklog/events"
+	"decklog/internal/bell"
 	"decklog/internal/cli"
 	"decklog/internal/memory"
 	"decklog/internal/notes"
@@ -211,7 +212,9 @@ func (s *scene) env(ts *testscript.TestScript, args []string, stdin io.Reader, s
 		}
 		folder := filepath.Dir(strings.TrimPrefix(ts.Getenv("DECKLOG_LEDGER"), "sqlite:"))
 		env.Open = func(_ string, env *cli.Env) (ops.Ledger, cli.Beside, error) {
-			return stays{s.ledger}, look(env, cli.Beside{Folder: folder, Notes: s.notes}), nil
+			beside := look(env, cli.Beside{Folder: folder, Notes: s.notes})
+			env.World.Bells = bell.Bells{} // there is no folder for them to lie in
+			return stays{s.ledger}, beside, nil
 		}
 	}
 	return env

@@ -101,21 +101,29 @@ func TestAWaitForAnAnswerIsEndedByTheAnswerAlone(t *testing.T) {
 	m.join("other-0002")
 	question := m.send("asker-0001", "other-0002", "Which commit?", "--intent", "request")
 	cmd := m.command("wait", "--json", "--as", "asker-0001", question, "--timeout", "60s")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	file := filepath.Join(m.dir, "printed")
+	out, err := os.Create(file)
+	m.ok(err)
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
 	m.ok(cmd.Start())
 	blocked(t, cmd.Process.Pid)
 	m.send("other-0002", "asker-0001", "something else, in a thread of its own")
 	told[receipt](m, "send", "--as", "other-0002", "--reply-to", question, "--turn", "working", "--", "a stub")
 	m.done("peers")
 	blocked(t, cmd.Process.Pid)
-	if out.Len() > 0 {
-		t.Errorf("it printed %s", out.Bytes())
+	printed := func() string {
+		text, err := os.ReadFile(file)
+		m.ok(err)
+		return string(text)
+	}
+	if printed() != "" {
+		t.Errorf("it printed %s", printed())
 	}
 	answer := told[receipt](m, "send", "--as", "other-0002", "--reply-to", question, "--", "4f2a9c1").Receipt.ID
 	m.ok(cmd.Wait())
-	if !strings.Contains(out.String(), answer) || !strings.Contains(out.String(), "4f2a9c1") {
-		t.Errorf("it printed %s", out.Bytes())
+	if !strings.Contains(printed(), answer) || !strings.Contains(printed(), "4f2a9c1") {
+		t.Errorf("it printed %s", printed())
 	}
 }
 

@@ -109,6 +109,18 @@ func (b Bells) Silence(session string, until *time.Time) error {
 	return os.Chtimes(path, due, due)
 }
 
+// Forget takes away the bell of a session that has ended; it then rings.
+func (b Bells) Forget(session string) error {
+	path := b.path(session)
+	if path == "" {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // path is the session's bell; empty when it can have none.
 func (b Bells) path(session string) string {
 	name := Name(session)
@@ -164,12 +176,18 @@ func (b Bells) Ignores(session, dir string) bool {
 		dir = real
 	}
 	for root := range strings.Lines(string(list)) {
-		root = strings.TrimSuffix(root, "\n")
-		if dir == root || strings.HasPrefix(dir, strings.TrimSuffix(root, "/")+"/") {
+		if Under(dir, strings.TrimSuffix(root, "\n")) {
 			return true
 		}
 	}
 	return false
+}
+
+// Under says whether a directory is root or lies in it; both are paths without
+// symbolic links.
+func Under(dir, root string) bool {
+	const slash = string(filepath.Separator)
+	return dir == root || strings.HasPrefix(dir, strings.TrimSuffix(root, slash)+slash)
 }
 
 // Ignore writes the list of the ignored directories, each with its symbolic

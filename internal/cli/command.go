@@ -87,9 +87,9 @@ type run struct {
 	rest    []string // after --
 	dashed  bool     // there was a --
 	values  map[string]*string
-	switches,
-	given map[string]*bool
-	lists map[string]*list
+	lists   map[string]*list
+	// switches are the flags that take no value.
+	switches map[string]*bool
 
 	url    string
 	json   bool

@@ -34,6 +34,8 @@ type disk struct {
 	lies    bool                                // it says that it synced, and did not
 	failing func(name string, nth int) bool     // whether this fsync, the nth of the disk, fails with EIO
 	unfit   func(nth int) bool                  // whether this write, the nth of the disk, fails with EIO
+	unread  func(nth int) bool                  // and this read
+	fullAt  int                                 // the write from which on there is no room for more
 	cutAt   int                                 // the sync at which the power is cut, instead of doing it
 	room    int64                               // bytes that all files together may have; 0: no bound
 	off     bool                                // the power is cut: everything fails
@@ -42,7 +44,8 @@ type disk struct {
 	kept    map[string]*file                    // as the synced folders name them
 	named   []naming                            // changes of names that no fsync of a folder confirmed
 	syncs   int                                 // asked for
-	writes  int                                 //
+	writes  int                                 // likewise
+	reads   int                                 // likewise
 	did     struct{ failed, lied, refused int } // faults that were injected
 }
 
@@ -101,12 +104,15 @@ func (d *disk) change(f *file, c change) syscall.Errno {
 		d.did.failed++
 		return syscall.EIO
 	}
+	if d.writes == d.fullAt {
+		d.room = 1
+	}
 	if d.room > 0 && c.text != nil {
 		used := max(0, c.at+int64(len(c.text))-int64(len(f.now)))
 		for _, other := range d.seen {
 			used += int64(len(other.now))
 		}
-		if used > d.room {
+		if used > d.room && c.at+int64(len(c.text)) > int64(len(f.now)) {
 			d.did.refused++
 			return syscall.ENOSPC
 		}
@@ -414,6 +420,10 @@ func (n *fileNode) Read(ctx context.Context, h fs.FileHandle, dest []byte, off i
 	n.d.mu.Lock()
 	defer n.d.mu.Unlock()
 	if n.d.off {
+		return nil, syscall.EIO
+	}
+	if n.d.reads++; n.d.unread != nil && n.d.unread(n.d.reads) {
+		n.d.did.failed++
 		return nil, syscall.EIO
 	}
 	from := min(off, int64(len(n.f.now)))

@@ -61,10 +61,16 @@ var steps = []step{
 		session := fmt.Sprint("session-", s.round)
 		return m.run(strings.Replace(hookInput(session), "UserPromptSubmit", "SessionStart", 1), "hook", "claude-code")
 	}},
+	// Nothing waits, and the hook silences the session's bell.
+	{"idle", func(m *machine, s *stage) ran {
+		s.printed = append(s.printed, framesIn(s.hook("bob-session").stdout)...)
+		return m.hook("bob-session")
+	}},
 	{"delete", func(m *machine, s *stage) ran {
-		s.deletes[s.message] = s.deletes[s.message]
+		acknowledged := s.deletes[s.message]
+		s.deletes[s.message] = acknowledged // it is tried
 		r := m.run("", "--json", "delete", "--as", "ada-session", "--command", string(s.command), string(s.message))
-		s.deletes[s.message] = s.deletes[s.message] || r.code == 0
+		s.deletes[s.message] = acknowledged || r.code == 0
 		return r
 	}},
 	{"rebuild", func(m *machine, s *stage) ran { return m.run("", "--json", "rebuild") }},
@@ -172,7 +178,7 @@ func TestKilledAtEveryStepACommandHappensOnceOrNotAtAll(t *testing.T) {
 func (s *stage) settled(t *testing.T, step step, when string) events.Position {
 	t.Helper()
 	switch step.name {
-	case "hook", "take", "start":
+	case "hook", "take", "start", "idle":
 		s.now = s.now.Add(15 * time.Second) // a lease that was left open is over
 		s.at(s.now)
 		if r := step.run(s.machine, s); r.code != 0 || len(r.stderr) > 0 {
@@ -192,6 +198,9 @@ func (s *stage) settled(t *testing.T, step step, when string) events.Position {
 	}
 	v := s.holds(t, s.ledger, when+", and asked again")
 	switch step.name {
+	case "idle":
+		s.next() // and now something waits: its bell must ring
+		s.holds(t, s.ledger, when+", and then something came")
 	case "hook", "take":
 		came := slices.ContainsFunc(s.printed, func(p shown) bool { return p.message == s.message })
 		if !came || !v.confirmed[string(s.message)] {
@@ -220,7 +229,7 @@ func TestKilledWhileItMakesTheLedgerTheNextMakesIt(t *testing.T) {
 }
 
 func TestKilledAtAnyMomentNothingAcknowledgedIsLost(t *testing.T) {
-	const perLedger, workers = 25, 2
+	const perLedger, workers = 25, 4
 	kills, acknowledged, unheard, settled := often(1000, 50), 0, 0, 0
 	var ledger string
 	var h *history

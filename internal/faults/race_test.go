@@ -108,3 +108,57 @@ func TestOf64HookProcessesOneBringsTheMessages(t *testing.T) {
 		t.Errorf("%d came in vain, want %d", lost, rounds*(crowd-1))
 	}
 }
+
+// A hook run is paused after it leased, or after it printed, until its lease is
+// over, and then goes on. Its confirm counts as long as nobody else was offered
+// the message meanwhile; else it is refused, and changes nothing.
+func TestAHookThatWasPausedConfirmsOnlyWhatNobodyElseWasOffered(t *testing.T) {
+	for _, point := range []string{"leased", "printed"} {
+		for _, overtaken := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, overtaken %v", point, overtaken), func(t *testing.T) {
+				m := newMachine(t)
+				m.policy(unbounded)
+				m.join("ada-session", "bob-session")
+				m.hook("bob-session")
+				h := newHistory()
+				id := commandID(crandom{})
+				asked := h.try(id, "waits")
+				asked.position = ran{stdout: m.done("--json", "send", "--as", "ada-session", "--to", "bob-session", "--command", string(id), "--", "waits")}.answer().Receipt.Position
+
+				readyIn, readyOut, err := os.Pipe()
+				must(t, err)
+				turnIn, turnOut, err := os.Pipe()
+				must(t, err)
+				cmd := m.with(faults.HoldVar+"="+point).command("hook", "claude-code")
+				cmd.ExtraFiles = []*os.File{readyOut, turnIn}
+				var stdout, stderr bytes.Buffer
+				cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(hookInput("bob-session")), &stdout, &stderr
+				must(t, cmd.Start())
+				readyOut.Close()
+				turnIn.Close()
+				if _, err := io.ReadFull(readyIn, make([]byte, 1)); err != nil {
+					t.Fatalf("it did not come to %s: %v", point, err)
+				}
+				m.at(begun.Add(11 * time.Second))
+				if overtaken {
+					frames := framesIn(m.hook("bob-session").stdout)
+					if len(frames) != 1 || frames[0].attempt != 2 {
+						t.Fatalf("the other run printed %v", frames)
+					}
+					h.printed = append(h.printed, frames...)
+				}
+				turnOut.Close()
+				if err := cmd.Wait(); err != nil {
+					t.Fatalf("the paused run: %v: %s", err, stderr.Bytes())
+				}
+				h.printed = append(h.printed, framesIn(stdout.Bytes())...)
+				if stale := strings.Contains(stderr.String(), "stale_lease"); stale != overtaken {
+					t.Errorf("the paused run said %q", stderr.String())
+				}
+				if v := h.holds(t, m.ledger, "in the end"); !v.confirmed[string(id.Message())] || len(h.printed) == 0 {
+					t.Errorf("printed %v, confirmed %v", h.printed, v.confirmed)
+				}
+			})
+		}
+	}
+}

@@ -171,6 +171,9 @@ func (w *worker) deliver() bool {
 	}
 	if offered.ID == "" {
 		w.say("no lease nothing")
+		if err := w.ops.Silence(hub); err != nil {
+			return !w.failed("silence", nil, err)
+		}
 		return true
 	}
 	if len(offered.Messages) > 0 {

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"decklog/events"
+	"decklog/internal/bell"
 	"decklog/internal/hook"
+	"decklog/internal/notes"
 	"decklog/internal/ops"
 )
 
@@ -399,4 +401,64 @@ func TestASessionThatNoHookSawIsNotTakenForBusy(t *testing.T) {
 	if receipt := s.send(ops.SendRequest{To: kay, Body: []byte("When?")}); receipt.Arrives != events.ArrivesNextPrompt {
 		t.Errorf("it arrives %s", receipt.Arrives)
 	}
+}
+
+func TestWhileItsBellIsSilentARunOnlyNotesThatItSawTheSession(t *testing.T) {
+	for _, name := range delivering {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			session := owner(t, name)
+			harness := harnessOfInput(name)
+			s.join(session)
+			s.bells = bell.Beside(t.TempDir())
+			s.hears(harness+"/user-prompt-submit", of(session)).text() // no bell yet: it rings
+			if err := s.bells.Silence(session, nil); err != nil {
+				t.Fatal(err)
+			}
+			asked := s.request(session, "Nobody rang for this one")
+			s.after(time.Second)
+			opened := s.opened
+			if strings.Contains(name, "session-start") {
+				s.hears(name).brings(asked) // a start trusts no bell
+				return
+			}
+			s.hears(name).silent()
+			s.hears(harness+"/user-prompt-submit", of(session), with("agent_id", "a1b2c3d")).silent()
+			if s.opened != opened {
+				t.Error("it opened the ledger")
+			}
+			want := notes.Observation{Known: true, Busy: !strings.HasSuffix(name, "/stop"), At: s.now}
+			if got := s.notes.Seen(events.SessionID(session)); got != want {
+				t.Errorf("it noted %+v, want %+v", got, want)
+			}
+			if err := s.bells.Ring(session); err != nil {
+				t.Fatal(err)
+			}
+			s.hears(name).brings(asked)
+
+			if err := s.bells.Silence(session, nil); err != nil {
+				t.Fatal(err)
+			}
+			s.after(time.Second)
+			s.hears(harness+"/user-prompt-submit", of(session), with("hook_event_name", "SessionEnd")).silent()
+			if p := s.peer(session); p.Live {
+				t.Errorf("its end trusted the bell: %+v", p)
+			}
+			if !s.bells.Rings(session, s.now.Std()) {
+				t.Error("the bell of a session that ended is silent")
+			}
+		})
+	}
+}
+
+func TestASilentBellHidesNoFault(t *testing.T) {
+	s := newStage(t)
+	s.begin("codex")
+	s.bells = bell.Beside(t.TempDir())
+	if err := s.bells.Silence(kay, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.faulty("unknown_event", func() *answer { return s.hears("codex/user-prompt-submit", with("hook_event_name", "PostToolBatch")) })
+	s.beside = func(n *notes.Notes) hook.Notes { return tired{n} }
+	s.faulty("notes", func() *answer { return s.hears("codex/user-prompt-submit") })
 }

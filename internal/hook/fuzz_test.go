@@ -1,6 +1,8 @@
 package hook_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -8,6 +10,17 @@ import (
 func FuzzHookInput(f *testing.F) {
 	for _, name := range inputs(f) {
 		f.Add(harnessOfInput(name), []byte(given(f, name)))
+	}
+	real, err := filepath.Glob("testdata/real/*/*.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range real {
+		input, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(filepath.Base(filepath.Dir(file)), input)
 	}
 	for _, input := range []string{
 		"", "null", "{}", "[]", "{", `{"hook_event_name":"Stop"}`, `{"hook_event_name":"Stop","session_id":"` + kay + `","stop_hook_active":"true"}`,

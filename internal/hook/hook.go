@@ -3,6 +3,7 @@ package hook
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"decklog/commands"
 	"decklog/events"
+	"decklog/internal/bell"
 	"decklog/internal/faults"
 	"decklog/internal/ops"
 	"decklog/internal/workdir"
@@ -31,6 +33,11 @@ type Run struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Environ        func(string) string
+	// Bells and Beside are what lies beside the ledger, without opening it: while
+	// a session's bell is silent there is nothing to do but to note that it was
+	// seen. Without them the ledger is opened at every run.
+	Bells  bell.Bells
+	Beside Notes
 	// Open opens the ledger; what it costs is only paid when there is something
 	// to do. It gives the notes beside it also when it fails.
 	Open func() (*ops.Ops, Notes, error)
@@ -90,6 +97,10 @@ func (v *visit) work() (err error) {
 	if wrong == nil && v.moment == nothing {
 		return nil
 	}
+	if wrong == nil && v.silent() {
+		v.notes = v.Beside
+		return v.note(false)
+	}
 	if v.ops, v.notes, err = v.Open(); err != nil {
 		if wrong != nil {
 			return wrong
@@ -105,6 +116,12 @@ func (v *visit) work() (err error) {
 		return wrong
 	}
 	return v.serve()
+}
+
+// silent says whether the session's bell does: then nothing waits for it. Its
+// start and its end never trust the bell.
+func (v *visit) silent() bool {
+	return v.Beside != nil && v.moment != start && v.moment != end && !v.Bells.Rings(v.in.Session, v.now.Std())
 }
 
 // hear takes in what the harness says, and which moment that is.
@@ -130,8 +147,11 @@ func (v *visit) hear() (err error) {
 
 func (v *visit) serve() error {
 	takesPart, err := v.takesPart()
-	if err != nil || !takesPart {
+	if err != nil {
 		return err
+	}
+	if !takesPart {
+		return v.ops.Ignore(v.ignored) // so that the next run need not ask
 	}
 	standing, err := v.ops.Standing(v.session(), v.began)
 	switch {
@@ -145,10 +165,18 @@ func (v *visit) serve() error {
 		}
 	}
 	printed, err := v.deliver()
-	if noting := v.observe(printed); err == nil && noting != nil {
-		err = fault{"notes", noting.Error()}
+	if noting := v.note(printed); err == nil {
+		err = noting
 	}
 	return err
+}
+
+// note leaves what was observed.
+func (v *visit) note(printed bool) error {
+	if err := v.observe(printed); err != nil {
+		return fault{"notes", err.Error()}
+	}
+	return nil
 }
 
 // takesPart says whether the session's directory is not one that the policy ignores.
@@ -157,18 +185,24 @@ func (v *visit) takesPart() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	ignored := inForce.Policy.Sessions.Ignore
+	ignored := v.ignored(inForce.Policy)
 	if len(ignored) == 0 {
 		return true, nil
 	}
 	dir := workdir.Of(v.in.Cwd).Dir
-	return !slices.ContainsFunc(ignored, func(root string) bool {
+	return !slices.ContainsFunc(ignored, func(root string) bool { return bell.Under(dir, root) }), nil
+}
+
+// ignored lists the directories whose sessions take no part, with their symbolic
+// links resolved.
+func (v *visit) ignored(p events.Policy) (roots []string) {
+	for _, root := range p.Sessions.Ignore {
 		if under, is := strings.CutPrefix(root, "~/"); is {
 			root = filepath.Join(v.Environ("HOME"), under)
 		}
-		root = workdir.Of(root).Dir
-		return dir == root || strings.HasPrefix(dir, strings.TrimSuffix(root, string(filepath.Separator))+string(filepath.Separator))
-	}), nil
+		roots = append(roots, workdir.Of(root).Dir)
+	}
+	return roots
 }
 
 // join registers the session: at its start, and whenever a hook runs for one
@@ -206,7 +240,7 @@ func (v *visit) leave(standing ops.Standing) error {
 	case err != nil:
 		return err
 	}
-	if err := v.notes.Forget(v.session()); err != nil {
+	if err := errors.Join(v.notes.Forget(v.session()), v.Bells.Forget(v.in.Session)); err != nil {
 		return fault{"notes", err.Error()}
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 
 	"decklog/commands"
 	"decklog/events"
+	"decklog/internal/bell"
 	"decklog/internal/cli"
 	"decklog/internal/hook"
 	"decklog/internal/memory"
@@ -47,15 +48,16 @@ type stage struct {
 	ledger  *memory.Ledger
 	notes   *notes.Notes
 	now     events.Time
-	age     time.Duration                 // of each hook run when it is asked
-	process map[string]events.Process     // that hooks find, by harness
-	dead    map[events.Process]bool       //
+	age     time.Duration             // of each hook run when it is asked
+	process map[string]events.Process // that hooks find, by harness
+	dead    map[events.Process]bool
 	environ map[string]string             // of the hooks
 	policy  events.Policy                 // that the empty ledger adopts
 	world   func(ops.Ledger) ops.Ledger   // what the hooks take for the ledger
 	beside  func(*notes.Notes) hook.Notes // and for the notes
 	stdout  func(to io.Writer) io.Writer  // and for standard output
 	code    func(error) string            // what an error is called
+	bells   bell.Bells                    // that hooks look at before the ledger; of no folder: they always ring
 	mu      sync.Mutex                    // guards what follows, for hooks that run at once
 	n       uint64                        // random
 	opened  int
@@ -122,6 +124,7 @@ func (s *stage) run(harness string, stdin io.Reader) (*hook.Run, *answer) {
 	return &hook.Run{
 		Harness: harness, Stdin: stdin, Stdout: s.stdout(&a.stdout), Stderr: &a.stderr,
 		Environ: func(name string) string { return s.environ[name] },
+		Bells:   s.bells, Beside: s.beside(s.notes),
 		Open: func() (*ops.Ops, hook.Notes, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -105,7 +105,8 @@ var (
 	calls    = regexp.MustCompile(`\b(toolu|call|msg)_live\d+`)
 	moments  = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	rollouts = regexp.MustCompile(`sessions/\d{4}/\d\d/\d\d/rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d`)
-	lasted   = regexp.MustCompile(`"duration_ms":\s*[\d.]+`)
+	lasted   = regexp.MustCompile(`"(duration_ms|totalDurationMs|seconds_since_last_response)":\s*[\d.]+`)
+	nickname = regexp.MustCompile(`(nickname\\?":\\?")\w+`)
 	slug     = regexp.MustCompile(`[^a-zA-Z0-9]`)
 )
 
@@ -141,5 +142,6 @@ func (s *stage) scrub(said []byte, session string) []byte {
 	said = calls.ReplaceAll(said, []byte("${1}_x1"))
 	said = moments.ReplaceAll(said, []byte("2026-11-30T09:00:00.000000Z"))
 	said = rollouts.ReplaceAll(said, []byte("sessions/2026/11/30/rollout-2026-11-30T09-00-00"))
-	return lasted.ReplaceAll(said, []byte(`"duration_ms":12`))
+	said = nickname.ReplaceAll(said, []byte("${1}Ada"))
+	return lasted.ReplaceAll(said, []byte(`"$1":12`))
 }

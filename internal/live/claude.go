@@ -34,19 +34,11 @@ func claudeCode() *harness {
 	}
 }
 
-// prepareClaude writes the settings as decklog's README has them.
+// prepareClaude writes the settings.
 func prepareClaude(s *stage) error {
-	hooks := map[string]any{}
-	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"} {
-		handler := map[string]any{"type": "command", "command": "decklog hook claude-code"}
-		group := map[string]any{"hooks": []any{handler}}
-		switch event {
-		case "PostToolUse":
-			group["matcher"] = "*"
-		case "SessionEnd":
-			handler["timeout"] = 10
-		}
-		hooks[event] = []any{group}
+	hooks, err := s.hooksOf("claude-code")
+	if err != nil {
+		return err
 	}
 	s.alsoCapture(hooks, []string{
 		"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Stop", "SubagentStart", "SubagentStop", "SessionEnd", "Notification",
@@ -108,6 +100,8 @@ func (c *claude) clear() error {
 	}
 	return nil
 }
+
+func (c *claude) compact() error { return c.say("/compact") }
 
 var errNotNew = errors.New("the session has the id that it had before")
 

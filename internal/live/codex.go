@@ -29,20 +29,11 @@ func codexCLI() *harness {
 	}
 }
 
-// prepareCodex writes the hooks as decklog's README has them, and a provider
-// that is the stub.
+// prepareCodex writes the hooks, and a provider that is the stub.
 func prepareCodex(s *stage) error {
-	hooks := map[string]any{}
-	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"} {
-		handler := map[string]any{"type": "command", "command": "decklog hook codex"}
-		group := map[string]any{"hooks": []any{handler}}
-		switch event {
-		case "PostToolUse":
-			group["matcher"] = "*"
-		case "SessionEnd":
-			handler["timeout"] = 3
-		}
-		hooks[event] = []any{group}
+	hooks, err := s.hooksOf("codex")
+	if err != nil {
+		return err
 	}
 	s.alsoCapture(hooks, []string{
 		"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStart", "SubagentStop", "SessionEnd", "PreCompact", "PostCompact",
@@ -178,6 +169,11 @@ func (c *codex) say(text string) error {
 	if err != nil {
 		return err
 	}
+	return c.ended()
+}
+
+// ended waits for the end of the turn.
+func (c *codex) ended() error {
 	line, err := c.hear("an end of the turn", func(line map[string]any) bool {
 		return line["method"] == "turn/completed" && at(line, "params", "threadId") == c.thread
 	})
@@ -199,6 +195,13 @@ func (c *codex) clear() error {
 		return errNotNew
 	}
 	return nil
+}
+
+func (c *codex) compact() error {
+	if _, err := c.call("thread/compact/start", map[string]any{"threadId": c.thread}); err != nil {
+		return err
+	}
+	return c.ended()
 }
 
 func (c *codex) another() error { return c.begin("thread/start", map[string]any{"cwd": c.work}) }

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -33,6 +34,7 @@ const (
 func main() {
 	var o options
 	flag.StringVar(&o.decklog, "program", "bin/decklog", "the decklog to try")
+	flag.StringVar(&o.readme, "readme", "README.md", "the file that says how to install its hooks")
 	flag.StringVar(&o.only, "harness", "", "try only this one: claude-code or codex")
 	flag.StringVar(&o.capture, "capture", "", "write what each hook is told, without what is of this machine, into this `folder`")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder of the run")
@@ -47,8 +49,8 @@ func main() {
 }
 
 type options struct {
-	decklog, only, capture, claude, codex, inside string
-	keep                                          bool
+	decklog, readme, only, capture, claude, codex, inside string
+	keep                                                  bool
 }
 
 // harnesses are those to try.
@@ -158,7 +160,7 @@ func (o options) nest(ctx context.Context) int {
 		fmt.Fprintln(os.Stderr, "find this program:", err)
 		return 1
 	}
-	half := []string{self, "-inside", o.inside, "-program", o.decklog, "-harness", o.only, "-capture", o.capture, "-claude", o.claude, "-codex", o.codex}
+	half := []string{self, "-inside", o.inside, "-program", o.decklog, "-readme", o.readme, "-harness", o.only, "-capture", o.capture, "-claude", o.claude, "-codex", o.codex}
 	const up = `ip link set lo up && exec "$@"`
 	argv := half
 	for _, flags := range [][]string{{}, {"--user", "--map-root-user"}} {
@@ -203,7 +205,7 @@ func (o options) play(ctx context.Context, cache string) int {
 
 func (o options) one(ctx context.Context, h *harness, cache string, taken map[string]bool) (*play, error) {
 	p := &play{}
-	s, err := newStage(ctx, h, filepath.Join(o.inside, strings.ReplaceAll(h.label, " ", "-")), o.decklog, h.bin(cache), o.capture != "")
+	s, err := newStage(ctx, h, filepath.Join(o.inside, strings.ReplaceAll(h.label, " ", "-")), o.decklog, o.readme, h.bin(cache), o.capture != "")
 	if err != nil {
 		p.stage = &stage{harness: h}
 		return p, err
@@ -257,6 +259,11 @@ func table(plays []*play) (code int) {
 	fmt.Println()
 	for _, line := range why {
 		fmt.Println(line)
+	}
+	for _, p := range plays {
+		for _, event := range slices.Sorted(maps.Keys(p.roles)) {
+			fmt.Printf("%s: what %s brings comes to the model as %s\n", p.label, event, p.roles[event])
+		}
 	}
 	return code
 }

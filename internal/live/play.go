@@ -22,6 +22,8 @@ type play struct {
 	cells   []cell
 	told    map[string][]string // the steps of each session, in their order
 	started string              // the first session
+	waiting []string            // what must wait over a stop
+	roles   map[string]string   // in whose name the model sees what each event brings
 }
 
 // cell is how one capability fared.
@@ -58,7 +60,7 @@ func (p *play) step(capability string, act func() error) {
 
 // all is the play.
 func (p *play) all() {
-	p.told = map[string][]string{}
+	p.told, p.roles = map[string][]string{}, map[string]string{}
 	p.step("session start", p.start)
 	if p.conversation == nil {
 		return
@@ -67,8 +69,10 @@ func (p *play) all() {
 	p.step("tool call", p.toolCall)
 	p.step("the agent's own send", p.reply)
 	p.step("stop", p.stop)
-	p.step("an inform waits at stop", p.inform)
+	p.step("what waits over a stop", p.afterStop)
 	p.step("subagent takes nothing", p.subagent)
+	p.step("a tool call that fails", p.failedCall)
+	p.step("compact", p.compacted)
 	p.step("clear", p.clear)
 	p.step("the agent's own send after clear", p.replyAfterClear)
 	p.step("another session beside it", p.beside)
@@ -115,6 +119,7 @@ func (p *play) arrived(message string, all []*request, first int, hooks ...strin
 	if len(leased) != 1 || !slices.Contains(hooks, leased[0]) {
 		return fmt.Errorf("message %s was leased at %q, not at %q", message, leased, hooks)
 	}
+	p.roles[leased[0]] = all[first].roleOf(message)
 	return p.confirmed(message)
 }
 
@@ -276,42 +281,52 @@ func (p *play) replyAfterClear() error {
 	return p.answers("reply-after-clear", "And which one broke it?", "77b01de")
 }
 
-// informed is a message that waits over a stop.
-var informed = map[string]string{}
-
+// stop holds the turn once: what comes while it goes on waits, as does an inform.
 func (p *play) stop() error {
-	var message string
+	var held string
+	wait := func(intent, body string) error {
+		message, err := p.send(peer, p.id(), intent, body)
+		p.waiting = append(p.waiting, message)
+		return err
+	}
 	all, err := p.turn("stop", reply{text: "I am done.", before: func(*request) (err error) {
-		if message, err = p.send(peer, p.id(), "request", "Before you go: is the branch pushed?"); err != nil {
+		if held, err = p.send(peer, p.id(), "request", "Before you go: is the branch pushed?"); err != nil {
 			return err
 		}
-		informed[p.name], err = p.send(peer, p.id(), "inform", "The build machine is idle.")
-		return err
-	}}, reply{text: "It is pushed."})
+		return wait("inform", "The build machine is idle.")
+	}}, reply{text: "It is pushed.", before: func(*request) error {
+		return wait("request", "And is it tagged?")
+	}})
 	if err != nil {
 		return err
 	}
 	if len(all) != 2 {
 		return fmt.Errorf("the turn made %d requests, not 2", len(all))
 	}
-	return p.arrived(message, all, 1, "Stop")
+	return p.arrived(held, all, 1, "Stop")
 }
 
-func (p *play) inform() error {
-	message := informed[p.name]
-	if message == "" {
+func (p *play) afterStop() error {
+	if len(p.waiting) == 0 {
 		return undriven("nothing was sent before a stop")
 	}
 	for _, q := range p.model.of("stop") {
-		if q.frames()[message] > 0 {
-			return fmt.Errorf("message %s was delivered at the stop", message)
+		for _, message := range p.waiting {
+			if q.frames()[message] > 0 {
+				return fmt.Errorf("message %s was delivered at the stop", message)
+			}
 		}
 	}
-	all, err := p.turn("inform", reply{text: "Good."})
+	all, err := p.turn("after-stop", reply{text: "Good."})
 	if err != nil {
 		return err
 	}
-	return p.arrived(message, all, 0, p.atPrompt()...)
+	for _, message := range p.waiting {
+		if err := p.arrived(message, all, 0, p.atPrompt()...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *play) subagent() error {
@@ -340,6 +355,46 @@ func (p *play) subagent() error {
 		return fmt.Errorf("message %s did not come after the subagent's end", message)
 	}
 	return p.arrived(message, all, at, "PostToolUse", "PostToolBatch")
+}
+
+// failedCall is a tool call that fails while a message comes.
+func (p *play) failedCall() error {
+	var message string
+	fails := p.shell("echo the tool fails >&2; exit 3")
+	fails.before = func(*request) (err error) {
+		message, err = p.send(peer, p.id(), "inform", "Mind the failing test.")
+		return err
+	}
+	all, err := p.turn("failed", fails, reply{text: "The tool has failed."})
+	if err != nil {
+		return err
+	}
+	return p.arrived(message, all, 1, "PostToolUse", "PostToolUseFailure", "PostToolBatch")
+}
+
+// compacted compacts the context, and with it what the session was told.
+func (p *play) compacted() error {
+	if err := p.conversation.compact(); err != nil {
+		return err
+	}
+	all, err := p.turn("compacted", reply{text: "I go on."})
+	if err != nil {
+		return err
+	}
+	if err := p.joined("compact"); err != nil {
+		return err
+	}
+	if n := all[0].instructions(); n != 1 {
+		return fmt.Errorf("the standing instruction is %d times in what the model was sent after the compaction", n)
+	}
+	leased, err := p.happened("instruction.leased", p.id())
+	if err != nil {
+		return err
+	}
+	if form := leased[len(leased)-1].Data.Form; form != "short" {
+		return fmt.Errorf("the standing instruction came in the form %q", form)
+	}
+	return nil
 }
 
 func (p *play) clear() error {
@@ -468,16 +523,24 @@ func (p *play) confirmedFor(session string) (map[string]int, error) {
 	return found, err
 }
 
-// audit compares the last request of each session, which holds its whole
-// context, with the ledger.
+// audit compares what was sent to the model with the ledger: every message that
+// was delivered to a session is in what its model was sent, never twice in one
+// request, and no other is.
 func (p *play) audit() error {
 	for session, steps := range p.told {
 		recorded, err := p.confirmedFor(session)
 		if err != nil {
 			return err
 		}
-		all := p.model.of(steps[len(steps)-1])
-		if sent := all[len(all)-1].frames(); !maps.Equal(sent, recorded) {
+		sent := map[string]int{}
+		for _, step := range steps {
+			for _, q := range p.model.of(step) {
+				for message, n := range q.frames() {
+					sent[message] = max(sent[message], n)
+				}
+			}
+		}
+		if !maps.Equal(sent, recorded) {
 			return fmt.Errorf("session %s: the model was sent %v, the ledger has %v", session, sent, recorded)
 		}
 	}

@@ -38,6 +38,7 @@ type conversation interface {
 	id() string
 	say(text string) error // and waits for the end of the turn
 	clear() error
+	compact() error
 	another() error   // goes on with a new session beside this one, in the same process
 	sandboxed() error // and with one whose tools run in the harness's own sandbox
 	end() error
@@ -52,16 +53,17 @@ type stage struct {
 	home    string
 	work    string
 	decklog string // the program under test
+	readme  string // where its hooks are told of
 	program string // the harness's
 	capture string // where the inputs of the hooks are kept; empty: nowhere
 	model   *model
 	logs    int
 }
 
-func newStage(ctx context.Context, h *harness, folder, decklog, program string, capture bool) (*stage, error) {
+func newStage(ctx context.Context, h *harness, folder, decklog, readme, program string, capture bool) (*stage, error) {
 	s := &stage{
 		harness: h, ctx: ctx, folder: folder, home: filepath.Join(folder, "home"), work: filepath.Join(folder, "work"),
-		decklog: decklog, program: program,
+		decklog: decklog, readme: readme, program: program,
 	}
 	for _, dir := range []string{s.home, s.work, s.bin(), filepath.Join(folder, "tmp"), filepath.Join(folder, "log"), filepath.Join(folder, "ledger")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"decklog/events"
 )
 
 // busyTimeout is how long a statement waits for locks of other processes, unless
@@ -139,6 +142,10 @@ func (c *connection) bind(sql string, args []any) (*sqlite3.Stmt, error) {
 	if s == nil {
 		var err error
 		if s, _, err = c.db.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT); err != nil {
+			if errors.Is(err, sqlite3.ERROR) {
+				// The statement is one of ours, so it is the file's tables that are not.
+				err = fmt.Errorf("%w: %w", events.ErrDamaged, err)
+			}
 			return nil, err
 		}
 		c.statements[sql] = s
@@ -204,17 +211,18 @@ func (p *pool) init(connect func() (*connection, error)) {
 	p.lent = make(chan struct{}, connectionsMax)
 }
 
-func (p *pool) lend() (*connection, error) {
+func (p *pool) lend() (c *connection, err error) {
 	p.lent <- struct{}{}
-	c, err := p.take()
+	defer func() {
+		if c == nil { // it failed, or panicked
+			<-p.lent
+		}
+	}()
+	c, err = p.take()
 	if err == nil && c == nil {
 		c, err = p.connect()
 	}
-	if err != nil {
-		<-p.lent
-		return nil, err
-	}
-	return c, nil
+	return c, err
 }
 
 // take gives an idle connection; nil when there is none.
@@ -231,6 +239,7 @@ func (p *pool) take() (*connection, error) {
 }
 
 func (p *pool) giveBack(c *connection) {
+	defer func() { <-p.lent }()
 	if c.db.GetAutocommit() {
 		p.mu.Lock()
 		p.idle = append(p.idle, c)
@@ -238,7 +247,6 @@ func (p *pool) giveBack(c *connection) {
 	} else {
 		c.close() // it could not roll back
 	}
-	<-p.lent
 }
 
 // refuse ends the lending; the first reason stays.

@@ -183,6 +183,30 @@ func TestATicketThatIsNotGivenBackIsWaitedForOnlySoLong(t *testing.T) {
 	must(t, appendTo(l, note("a", -1, "1")))
 }
 
+func TestALedgerWithLittlePatienceGivesUpSoon(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, opened(t, path, testOptions()).Close())
+	l, err := Open(path, none, Patience(20*time.Millisecond))
+	must(t, err)
+	defer l.Close()
+	holder := &ticket{path: l.ticket.path, waitMax: time.Second}
+	must(t, holder.take())
+	if err := appendTo(l, note("a", -1, "1")); !errors.Is(err, events.ErrLocked) {
+		t.Errorf("waiting for its turn, update gave %v", err)
+	}
+	holder.close()
+	other, err := sqlite3.Open(path)
+	must(t, err)
+	defer other.Close()
+	must(t, other.Exec("BEGIN IMMEDIATE"))
+	began := time.Now()
+	if err := appendTo(l, note("a", -1, "1")); !errors.Is(err, events.ErrLocked) || time.Since(began) > busyTimeout/2 {
+		t.Errorf("waiting for a lock, update gave %v after %s", err, time.Since(began))
+	}
+	must(t, other.Exec("ROLLBACK"))
+	must(t, appendTo(l, note("a", -1, "1")))
+}
+
 func TestAWriterWithoutATicketIsWaitedForOnlySoLong(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := opened(t, path, testOptions())

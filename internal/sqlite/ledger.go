@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -145,7 +146,8 @@ func open(path string, project events.Projector, o options) (*Ledger, error) {
 func (l *Ledger) JournalMode() string { return l.journal }
 
 // View calls fn with a snapshot. An error of fn is returned as it is.
-func (l *Ledger) View(fn func(events.Reader) error) error {
+func (l *Ledger) View(fn func(events.Reader) error) (err error) {
+	defer l.guard(&err)()
 	c, err := l.connections.lend()
 	if err != nil {
 		return fmt.Errorf("view ledger: %w", err)
@@ -166,7 +168,8 @@ func (l *Ledger) View(fn func(events.Reader) error) error {
 // When a body was dropped, Update tries to empty the write-ahead log, the last
 // place that holds the body's bytes. A reader may be in the way; then a later
 // Update tries again, and at the latest the last process to close the ledger.
-func (l *Ledger) Update(fn func(events.Tx) error) error {
+func (l *Ledger) Update(fn func(events.Tx) error) (err error) {
+	defer l.guard(&err)()
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	c, err := l.connections.lend()
@@ -228,19 +231,40 @@ func (l *Ledger) commit(c *connection, t *tx) error {
 // Close waits for the transactions that run, ends all waiting, and closes the
 // ledger. The last process to close it moves the write-ahead log into the file,
 // so that the next to open it starts at once. A second Close does nothing.
-func (l *Ledger) Close() error {
+func (l *Ledger) Close() (err error) {
+	defer l.guard(&err)()
 	l.watch.close()
 	l.connections.refuse(errClosed)
 	l.writing.Lock()
 	defer l.writing.Unlock()
+	defer l.pulse.close()
+	defer l.ticket.close()
 	faults.Point("closing")
-	err := l.connections.close()
-	l.ticket.close()
-	l.pulse.close()
-	if err != nil {
+	if err := l.connections.close(); err != nil {
 		return fmt.Errorf("close ledger: %w", err)
 	}
 	return nil
+}
+
+// guard makes an error of a fault of memory. The index of the write-ahead log is
+// a file that SQLite works on as memory, so a disk that cannot give a page of it
+// has no other way to say so; unguarded it would end the process, with the exit
+// code by which a hook forbids its harness to go on. The connection is lost, and
+// its locks with it until the process ends, which it should do soon.
+func (l *Ledger) guard(err *error) (end func()) {
+	before := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(before)
+		switch p := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }:
+			*err = fmt.Errorf("%w: the log's index cannot be read: %v", events.ErrUnknown, p)
+			l.connections.refuse(*err)
+			l.watch.saw(0, *err)
+		default:
+			panic(p)
+		}
+	}
 }
 
 func (l *Ledger) end() (end events.Position, err error) {

@@ -78,7 +78,8 @@ PRAGMA user_version = ` + strconv.Itoa(format) + `;`
 
 // prepare brings the file to what this program works with: nothing to do for a
 // ledger, everything for an empty file, an error for anything else.
-func (l *Ledger) prepare() error {
+func (l *Ledger) prepare() (err error) {
+	defer l.guard(&err)()
 	c, err := l.connections.lend()
 	if err != nil {
 		return err
