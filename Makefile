@@ -48,6 +48,10 @@ fuzz: ## look for inputs that break the codec, the renderer, the hooks and the p
 	    echo "$$target $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$target || exit 1; \
 	  done; done
 
+.PHONY: live
+live: build ## try the hooks on the real Claude Code and Codex, with no network and no model (npm, once 900 MB; LIVE='-keep' and the like)
+	@$(GO) run ./internal/live -program $(BIN)/decklog $(LIVE)
+
 .PHONY: bench
 bench: ## measure each promise of speed beside its reference (long; takes 5 GB; BENCH='-only REGEXP' and the like)
 	@$(GO) run ./internal/bench $(BENCH)

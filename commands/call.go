@@ -20,6 +20,9 @@ type Call struct {
 	// whole of one decision. Nil: nothing was ever observed.
 	Look func(*projections.Session) Observation
 	Salt events.Salt // for the commitment of a body, if the command has one
+	// Nobody is why it cannot be told who asks, where more is known of it than
+	// that nobody said.
+	Nobody *Refusal
 }
 
 // Caller is who acts. The zero value is somebody who cannot be told.

@@ -80,6 +80,10 @@ func (j *joining) takeSeat() *Refusal {
 	if len(j.policy.Seats) > 0 && !KnownSeat(j.s, j.policy, j.Seat) {
 		return refuse(NoSuchSeat, "no seat of the roster is called %s", j.Seat)
 	}
+	if len(j.policy.Seats) == 0 && slices.ContainsFunc(j.policy.Persons, func(p events.Person) bool { return p.Name == j.Seat }) {
+		return refuse(NoSuchSeat, "%s is a person of the policy, who could no longer be addressed", j.Seat).
+			example("decklog join --session %s --seat smith", or(safeWord(j.Session), "SESSION"))
+	}
 	seat := j.s.Seat(j.Seat)
 	if seat == nil || seat.Occupant == "" || seat.Occupant == me {
 		if seat == nil || seat.Occupant != me {
@@ -186,16 +190,20 @@ func (c Leave) Decide(s *projections.State, now events.Time, p events.Policy) ([
 	if row.Left != nil {
 		return nil, nil
 	}
+	by := c.Caller.ID
+	if by == "" {
+		by = events.Participant(row.ID)
+	}
 	var out []events.Proposed
 	for _, e := range leaving(s, row, c.Reason) {
 		out = append(out, events.Proposed{
-			Stream: e.stream, ID: c.ID.Event(len(out)), Actor: events.Participant(c.Session),
+			Stream: e.stream, ID: c.ID.Event(len(out)), Actor: by,
 			Cause: events.Cause{Command: c.ID}, Event: e.event,
 		})
 	}
 	if c.FreesSeat && row.Seat != "" {
 		out = append(out, events.Proposed{
-			Stream: events.SeatStream(row.Seat), ID: c.ID.Event(len(out)), Actor: events.Participant(c.Session),
+			Stream: events.SeatStream(row.Seat), ID: c.ID.Event(len(out)), Actor: by,
 			Cause: events.Cause{Command: c.ID},
 			Event: events.SeatLeft{Seat: row.Seat, Session: row.ID, Reason: c.Reason},
 		})

@@ -212,7 +212,8 @@ func (c Confirm) Decide(s *projections.State, now events.Time, p events.Policy) 
 	}
 	for _, it := range l.Items {
 		if what := overtaken(s, l, it); what != "" {
-			return nil, c.stale(StaleLease, l, "lease %s is over: %s", l.ID, what)
+			r := c.stale(StaleLease, l, "lease %s is over: %s", l.ID, what)
+			return nil, r.naming(it.Message, it.Thread)
 		}
 	}
 	if box := s.Mailbox(l.Mailbox).Instruction; l.Instruction != "" && (box.Owed == "" || box.Lease != l.ID) {

@@ -156,7 +156,11 @@ func (d *draft) badRequest() *Refusal {
 			fix("use request when you expect an answer, inform when you do not, done to close the thread")
 	}
 	switch d.turn {
-	case events.Working, events.Final:
+	case events.Final:
+	case events.Working:
+		if d.intent == events.Done {
+			return bad("the message says done, and is working").fix("say done when nothing more is to come; a stub has the intent of its answer")
+		}
 	default:
 		return bad("the turn %q is none of working, final", d.Turn).
 			fix("use working for a stub whose answer is to come, final (or nothing) for everything else")
@@ -297,6 +301,9 @@ func (d *draft) isOneself(to events.Recipient) bool {
 }
 
 func (d *draft) noCaller() *Refusal {
+	if d.Nobody != nil {
+		return d.Nobody
+	}
 	if !d.Caller.Known() {
 		return refuse(NoCaller, "nobody can tell who is sending")
 	}

@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
@@ -15,8 +16,15 @@ type Time int64
 // sort as they do as numbers.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// At turns a clock's reading into a Time; what is finer than a microsecond is cut.
-func At(t time.Time) Time { return Time(t.UnixMicro()) }
+// The first and the last moment that can be written: the year has four digits.
+const (
+	timeMin Time = -62_167_219_200_000_000
+	timeMax Time = 253_402_300_799_999_999
+)
+
+// At turns a clock's reading into a Time; what is finer than a microsecond is
+// cut, and what could not be written is the first or the last moment that can.
+func At(t time.Time) Time { return min(max(Time(t.UnixMicro()), timeMin), timeMax) }
 
 // ParseTime reads RFC 3339 with any offset and up to nine digits. Its year must
 // have four digits in UTC too, or it could not be written again.
@@ -31,11 +39,15 @@ func ParseTime(s string) (Time, error) {
 	return At(t), nil
 }
 
-// Add moves a moment by d.
-func (t Time) Add(d time.Duration) Time { return t + Time(d.Microseconds()) }
+// Add moves a moment by d, and not past the moments that can be written.
+func (t Time) Add(d time.Duration) Time { return min(max(t+Time(d.Microseconds()), timeMin), timeMax) }
 
 // Sub is how far t lies after u; negative when the clock went back between them.
-func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Microsecond }
+// It is at most what a Duration holds, 292 years.
+func (t Time) Sub(u Time) time.Duration {
+	const most = math.MaxInt64 / int64(time.Microsecond)
+	return time.Duration(min(max(int64(t-u), -most), most)) * time.Microsecond
+}
 
 // Std is the same moment as the standard library has it, in UTC.
 func (t Time) Std() time.Time { return time.UnixMicro(int64(t)).UTC() }

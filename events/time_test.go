@@ -120,3 +120,30 @@ func TestASpanReadsBackAsItWasWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestAClockThatIsFarOffStillTellsMomentsThatCanBeWritten(t *testing.T) {
+	last, err := events.ParseTime("9999-12-31T23:59:59.999999Z")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := events.ParseTime("0000-01-01T00:00:00Z")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, got := range map[string][2]events.Time{
+		"a day after the last moment":   {last.Add(24 * time.Hour), last},
+		"a day before the first moment": {first.Add(-24 * time.Hour), first},
+		"a clock in the year 12000":     {events.At(time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)), last},
+		"a clock before the year 0":     {events.At(time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)), first},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s is %s, want %s", what, got[0], got[1])
+		}
+	}
+	if span := last.Sub(first); span < 292*365*24*time.Hour {
+		t.Errorf("from the first moment to the last are %s", span)
+	}
+	if span := first.Sub(last); span > -292*365*24*time.Hour {
+		t.Errorf("from the last moment to the first are %s", span)
+	}
+}

@@ -169,13 +169,12 @@ func counts(e events.MessageSent) bool {
 }
 
 func (s *State) messageSent(e events.MessageSent, r events.Recorded) {
-	m := s.messages.change(s, string(e.Message))
-	*m = Message{
+	m := s.messages.begin(string(e.Message), Message{
 		ID: e.Message, Thread: e.Thread, Position: r.Position, Event: r.ID, Kind: e.Kind, Author: e.Author, To: e.To,
 		ReplyTo: e.ReplyTo, Intent: e.Intent, Turn: e.Turn, Bytes: e.Body.Bytes, Refs: e.Refs,
 		Sent: r.Time, Expires: e.Expires, Due: e.Due, FinalBy: e.FinalBy, ResendOf: e.ResendOf,
 		Bodies: []events.EventID{r.ID},
-	}
+	})
 	parent := s.Message(e.ReplyTo)
 	m.IsReply = parent != nil && is(e.To.ID, parent.Author)
 	at := place(r.Position)

@@ -94,7 +94,7 @@ func (s *State) checkpoint() (c Checkpoint) {
 
 // ReadCheckpoint gives the checkpoint in rows; the zero value when there is none.
 func ReadCheckpoint(rows events.Rows) (Checkpoint, error) {
-	s := On(rows)
+	s := State{rows: rows}
 	return s.checkpoint(), s.err
 }
 
@@ -202,8 +202,12 @@ func newTable[T any](kind string) table[T] {
 	return table[T]{kind: kind, held: map[string]*T{}, changed: map[string]bool{}}
 }
 
-// find loads a row; nil when there is none.
+// find loads a row; nil when there is none. Nothing has the empty id, which
+// stands for nothing in many places.
 func (t *table[T]) find(s *State, id string) *T {
+	if id == "" {
+		return nil
+	}
 	if row, held := t.held[id]; held {
 		return row
 	}
@@ -220,6 +224,13 @@ func (t *table[T]) find(s *State, id string) *T {
 	}
 	t.held[id] = row
 	return row
+}
+
+// begin replaces a row, whatever it was, and remembers to write it.
+func (t *table[T]) begin(id string, row T) *T {
+	t.held[id] = &row
+	t.changed[id] = true
+	return &row
 }
 
 // change loads a row, or begins it, and remembers to write it.

@@ -54,13 +54,16 @@ func complain(err error) {
 	os.Stderr.WriteString("decklog-hook: hand over to decklog: " + err.Error() + "\n")
 }
 
-// readAll reads to the end, in a buffer that is mostly large enough.
+// inputMax bounds what is read; what is longer, the full program refuses too.
+const inputMax = 64<<20 + 1
+
+// readAll reads to the end or to inputMax, in a buffer that is mostly large enough.
 func readAll(f *os.File) ([]byte, error) {
 	b := make([]byte, 0, 16<<10)
 	for {
 		n, err := f.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
-		if err == io.EOF {
+		if err == io.EOF || len(b) >= inputMax {
 			return b, nil
 		}
 		if err != nil {

@@ -18,6 +18,12 @@ import (
 )
 
 func main() {
+	// The exit code of a panic would forbid the harness to go on.
+	defer func() {
+		if p := recover(); p != nil {
+			os.Stderr.WriteString("decklog-hook: it broke\n")
+		}
+	}()
 	if strings.EqualFold(os.Getenv("DECKLOG"), "off") {
 		return
 	}
@@ -47,8 +53,11 @@ func quiet(input []byte, args []string) bool {
 	default:
 		return false // a session's start and end are never left out
 	}
-	if in.agent != "" {
+	if in.agent != "" || strings.Contains(in.transcript, "/subagents/agent-") {
 		return true // a subagent runs its parent's hooks, and takes nothing
+	}
+	if file := filepath.Base(in.transcript); strings.HasPrefix(file, "rollout-") && !strings.HasSuffix(file, "-"+in.session+".jsonl") {
+		return false // perhaps a subagent's too
 	}
 	now := now()
 	bells := bell.Beside(folder)

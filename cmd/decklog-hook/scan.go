@@ -2,7 +2,7 @@ package main
 
 // said is what a harness said, as far as it matters here.
 type said struct {
-	event, session, agent, cwd string
+	event, session, agent, transcript, cwd string
 }
 
 // scan reads the fields of a JSON object that matter, without making anything of
@@ -36,6 +36,8 @@ func scan(b []byte) (s said, whole bool) {
 			field = &s.session
 		case "agent_id":
 			field = &s.agent
+		case "transcript_path":
+			field = &s.transcript
 		case "cwd":
 			field = &s.cwd
 		}
@@ -43,7 +45,7 @@ func scan(b []byte) (s said, whole bool) {
 		switch {
 		case field != nil && plain:
 			*field, i = value, next
-		case field == &s.event || field == &s.session || field == &s.agent && i < len(b) && b[i] == '"':
+		case field == &s.event || field == &s.session || (field == &s.agent || field == &s.transcript) && i < len(b) && b[i] == '"':
 			return s, false
 		default:
 			if field != nil {

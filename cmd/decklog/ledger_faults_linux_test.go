@@ -76,6 +76,7 @@ func TestF43ALockedLedgerHoldsUpNoHarness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they only wait
 			m := aboard(t)
+			m.first = true
 			manned(m)
 			before := len(m.events())
 			release := lock(m)
@@ -180,6 +181,7 @@ func TestF43AFileThatIsNoLedgerOfOursIsLeftAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := aboardAt(t, filepath.Join(t.TempDir(), "ledger"))
+			m.first = true
 			m.at(scenarioStart.Add(26 * time.Hour))
 			m.ok(os.MkdirAll(filepath.Dir(m.file()), 0o700))
 			c.put(m)
@@ -318,6 +320,7 @@ func (m *machine) fill(file string, left int) {
 func TestF43AReadOnlyFolderIsToldAndTroublesNobody(t *testing.T) {
 	folder := t.TempDir()
 	m := aboardAt(t, folder)
+	m.first = true
 	manned(m)
 	if err := unix.Mount(folder, folder, "", unix.MS_BIND, ""); err != nil {
 		t.Skipf("needs to mount a folder read-only: %v", err)

@@ -55,6 +55,7 @@ Directory, repository and branch are found out where they are not given.`,
 			receipt, refusal, err := r.ops.Join(ops.JoinRequest{
 				Asker: r.asker(), Session: id, Harness: r.str("harness"), Source: events.SourceManual, Cwd: place.Dir, Repo: place.Repo,
 				Branch: branch, Title: r.str("title"), Seat: strings.TrimPrefix(r.str("seat"), "@"),
+				FoundOut: r.str("cwd") == "" && r.str("branch") == "",
 			})
 			return r.answer(receipt, refusal, err, func() string {
 				text := "joined: session " + receipt.Session

@@ -48,7 +48,7 @@ func TestTheSameCommandFiveTimesAtOnceIsOneCommand(t *testing.T) {
 		}},
 	}
 	kills := 0
-	for round := range often(20, 1) {
+	for round := range often(10, 1) {
 		for _, c := range commands {
 			for _, point := range []string{"before-commit", "after-commit", ""} {
 				s.next()

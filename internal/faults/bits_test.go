@@ -6,10 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -267,4 +270,116 @@ func TestAFlippedBitInTheLogOfAKilledProcessCutsTheTailAndNothingElse(t *testing
 	if cut == 0 {
 		t.Error("no flip cut anything: nothing was tested")
 	}
+}
+
+// What a bit can do to a view: a row is gone, or is no JSON, or says something
+// else. Whoever then asks, writes or runs a hook gets an answer or an error.
+func TestADamagedRowOfAViewThrowsNobodyOut(t *testing.T) {
+	file, asks, _ := written(t)
+	base := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, os.WriteFile(base, file, 0o600))
+	l, err := sqlite.Open(base, projections.Project)
+	must(t, err)
+	rows := map[string][]byte{}
+	must(t, l.View(func(r events.Reader) error {
+		return r.Rows().Scan("", "", false, func(k string, v []byte) bool { rows[k] = v; return true })
+	}))
+	must(t, l.Close())
+	keys := slices.Sorted(maps.Keys(rows))
+	damage := map[string]func([]byte) []byte{
+		"gone":    func([]byte) []byte { return nil },
+		"no JSON": func(v []byte) []byte { return append([]byte("~"), v...) },
+		"empty":   func([]byte) []byte { return []byte("{}") },
+		"flipped": func(v []byte) []byte {
+			v = append([]byte{}, v...)
+			if len(v) > 0 {
+				v[rand.IntN(len(v))] ^= 1 << rand.IntN(7)
+			}
+			return v
+		},
+	}
+	tried, thrown := 0, map[string]bool{}
+	for n, key := range keys {
+		for how, change := range damage {
+			if n%often(1, 5) != 0 {
+				continue
+			}
+			tried++
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			must(t, os.WriteFile(path, file, 0o600))
+			l, err := sqlite.Open(path, projections.Project)
+			must(t, err)
+			must(t, l.Update(func(tx events.Tx) error { return tx.Rows().Put(key, change(rows[key])) }))
+			for what, do := range asks.doings(l) {
+				func() {
+					defer func() {
+						if p := recover(); p != nil {
+							if stack := string(debug.Stack()); !thrown[ours(stack)] {
+								thrown[ours(stack)] = true
+								t.Errorf("the row %q is %s, and %s panics: %v\n%s", key, how, what, p, ours(stack))
+							}
+						}
+					}()
+					do()
+				}()
+			}
+			_ = l.Close()
+			_ = os.RemoveAll(filepath.Dir(path))
+		}
+	}
+	t.Logf("%d rows of %d damaged in %d ways", tried, len(keys), len(damage))
+}
+
+// ours are the lines of a stack that are of decklog, below the panic.
+func ours(stack string) string {
+	var lines []string
+	for line := range strings.Lines(stack[strings.LastIndex(stack, "\npanic(")+1:]) {
+		if strings.Contains(line, ".go:") && !strings.Contains(line, "/go/src/") && len(lines) < 3 {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// doings are what may be asked of a ledger, reading and writing.
+func (q questions) doings(l *sqlite.Ledger) map[string]func() {
+	o := opsOn(l, "", func() events.Time { return events.At(begun.Add(11 * time.Minute)) })
+	as := func(who string) ops.Asker { return ops.Asker{As: who} }
+	all := map[string]func(){
+		"everything": func() { q.answers(l) },
+		"verify":     func() { _, _ = o.Verify() },
+	}
+	for _, who := range []string{"ada-session", "bob-session", "cleo-session", hub} {
+		all["hook of "+who] = func() {
+			_, _ = o.Standing(events.SessionID(who), 0)
+			_, _ = o.Waits(ops.LeaseRequest{Asker: as(who)})
+			offered, _, _ := o.Lease(ops.LeaseRequest{Asker: as(who)})
+			_, _, _ = o.Confirm(as(who), offered.ID)
+			_ = o.Silence(events.SessionID(who))
+		}
+		all["send of "+who] = func() {
+			for _, to := range []string{"ada-session", "bob-session", "@desk", "cleo"} {
+				_, _, _ = o.Send(ops.SendRequest{Asker: as(who), To: to, Body: []byte("to " + to)})
+			}
+			for _, e := range q.all {
+				if sent, is := e.Event.(events.MessageSent); is {
+					_, _, _ = o.Send(ops.SendRequest{Asker: as(who), ReplyTo: string(sent.Message), Body: []byte("re " + who)})
+				}
+			}
+		}
+		all["leave of "+who] = func() { _, _, _ = o.Leave(ops.LeaveRequest{Asker: as(who), Session: who}) }
+		all["join of "+who] = func() { _, _, _ = o.Join(ops.JoinRequest{Session: who, Seat: "desk", Cwd: "/"}) }
+		all["sent of "+who] = func() { _, _, _ = o.Inbox(ops.InboxRequest{As: who, Sent: true}) }
+	}
+	all["edits"] = func() {
+		for _, e := range q.all {
+			if sent, is := e.Event.(events.MessageSent); is {
+				_, _, _ = o.Thread(ops.ThreadRequest{ID: string(sent.Message)})
+				_, _, _ = o.Thread(ops.ThreadRequest{ID: string(sent.Thread)})
+				_, _, _ = o.Edit(ops.EditRequest{Asker: as(string(sent.Author.ID)), Message: string(sent.Message), Body: []byte("other")})
+				_, _, _ = o.Delete(ops.DeleteRequest{Asker: as(string(sent.Author.ID)), Message: string(sent.Message)})
+			}
+		}
+	}
+	return all
 }

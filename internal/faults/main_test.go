@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,6 +95,7 @@ type machine struct {
 	ledger  string // the file
 	clock   string
 	program string
+	before  []string // the program's arguments
 	environ []string
 }
 
@@ -136,7 +138,7 @@ func (m *machine) with(environ ...string) *machine {
 }
 
 func (m *machine) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(m.program, args...)
+	cmd := exec.Command(m.program, append(slices.Clone(m.before), args...)...)
 	cmd.Dir = m.dir
 	cmd.Env = append([]string{
 		"HOME=" + m.dir, "PATH=" + os.Getenv("PATH"), "USER=somebody", "XDG_STATE_HOME=" + filepath.Join(m.dir, "state"),

@@ -8,9 +8,6 @@
 // looks at its environment for a fault.
 package faults
 
-// Built says that this program was built to be broken.
-const Built = false
-
 // Point marks a place at which a test may kill or hold the process. It does
 // nothing, and costs nothing.
 func Point(string) {}

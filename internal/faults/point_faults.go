@@ -12,9 +12,6 @@ import (
 	"syscall"
 )
 
-// Built says that this program was built to be broken.
-const Built = true
-
 // The variables by which a test asks for a fault.
 const (
 	// KillVar is "POINT N": the process kills itself when it passes the point

@@ -3,10 +3,12 @@
 package faults_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -172,6 +174,53 @@ func (h *history) onDisk(t *testing.T, d *disk, task func(*machine, *history) (r
 		}
 	}
 	return outcome
+}
+
+// The kernel's own disk, and system calls that fail on the way to it.
+func TestASystemCallThatFailsIsNeverReportedAsNo(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("needs strace")
+	}
+	for _, journal := range journals {
+		t.Run(journal, func(t *testing.T) {
+			t.Setenv(faults.JournalVar, journal)
+			start := newHistory()
+			image := start.begin(t)
+			injected, outcomes := 0, map[string]int{}
+			for _, when := range []string{"1", "2", "3", "4", "1+", "2+", "3+", "4+"}[:often(8, 3)] {
+				for _, call := range []string{"fdatasync:error=EIO", "fsync:error=EIO", "pwrite64:error=EIO"} {
+					h := start.clone()
+					ledger := filepath.Join(pour(t, image), "ledger.db")
+					m := newMachineAt(t, ledger)
+					m.at(begun.Add(time.Minute))
+					log := filepath.Join(m.dir, "strace")
+					traced := *m
+					traced.program = strace
+					traced.before = []string{"-f", "-o", log, "-e", "trace=fsync,fdatasync,pwrite64", "-e", "inject=" + call + ":when=" + when, m.program}
+					r, outcome := h.sendOn(&traced)
+					if r.code != 0 && (r.code != 1 || r.answer().Error.Code == "") {
+						t.Fatalf("%s when %s: %s", call, when, r)
+					}
+					text, err := os.ReadFile(log)
+					if err != nil || len(text) == 0 {
+						t.Skipf("needs strace, and it cannot trace here: %v %s", err, r)
+					}
+					if n := bytes.Count(text, []byte("(INJECTED)")); n > 0 {
+						injected += n
+						outcomes[outcome]++
+					}
+					what := fmt.Sprintf("%s when %s, %s", call, when, outcome)
+					h.holds(t, ledger, what)
+					h.settle(t, ledger, begun.Add(2*time.Minute))
+				}
+			}
+			t.Logf("%s: %d system calls failed: %v", journal, injected, outcomes)
+			if injected == 0 {
+				t.Error("no call failed: nothing was tested")
+			}
+		})
+	}
 }
 
 // clone is the same history, for one of two worlds.

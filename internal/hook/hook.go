@@ -233,7 +233,7 @@ func (v *visit) leave(standing ops.Standing) error {
 	if v.in.Reason == "clear" {
 		reason = events.EndCleared
 	}
-	_, r, err := v.ops.Leave(ops.LeaveRequest{Session: v.in.Session, Reason: reason})
+	_, r, err := v.ops.Leave(ops.LeaveRequest{Asker: ops.Asker{As: v.in.Session}, Session: v.in.Session, Reason: reason})
 	switch {
 	case r != nil:
 		return refused(r)

@@ -491,7 +491,7 @@ func TestASubagentTakesNothingAndWritesNothing(t *testing.T) {
 				s := newStage(t)
 				if known {
 					s.join(owner(t, name))
-					s.request(owner(t, name), "To the session, not its helpers")
+					s.request(owner(t, name), "To the session itself")
 				}
 				opened := s.opened
 				s.leavesNothing(name+" "+how, func() *answer { return s.hears(name, c) })

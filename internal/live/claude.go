@@ -105,7 +105,8 @@ func (c *claude) compact() error { return c.say("/compact") }
 
 var errNotNew = errors.New("the session has the id that it had before")
 
-func (c *claude) another() error { return undriven("one process has one session") }
+func (c *claude) another() error      { return undriven("one process has one session") }
+func (c *claude) turnTo(string) error { return undriven("one process has one session") }
 func (c *claude) sandboxed() error {
 	return undriven("its sandbox needs programs that may not be there")
 }

@@ -206,6 +206,11 @@ func (c *codex) compact() error {
 
 func (c *codex) another() error { return c.begin("thread/start", map[string]any{"cwd": c.work}) }
 
+func (c *codex) turnTo(session string) error {
+	c.thread = session
+	return nil
+}
+
 // sandboxed begins a session whose tools may write only where they must to reach
 // the ledger.
 func (c *codex) sandboxed() error {

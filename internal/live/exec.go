@@ -45,8 +45,9 @@ func (c *codexExec) say(text string) error {
 	return err
 }
 
-func (c *codexExec) clear() error     { return undriven("codex exec has no /clear") }
-func (c *codexExec) compact() error   { return undriven("codex exec has no /compact") }
-func (c *codexExec) another() error   { return undriven("one process has one session") }
-func (c *codexExec) sandboxed() error { return undriven("tried with the app server") }
-func (c *codexExec) end() error       { return nil }
+func (c *codexExec) clear() error        { return undriven("codex exec has no /clear") }
+func (c *codexExec) compact() error      { return undriven("codex exec has no /compact") }
+func (c *codexExec) another() error      { return undriven("one process has one session") }
+func (c *codexExec) turnTo(string) error { return undriven("one process has one session") }
+func (c *codexExec) sandboxed() error    { return undriven("tried with the app server") }
+func (c *codexExec) end() error          { return nil }

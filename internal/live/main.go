@@ -41,6 +41,7 @@ func main() {
 	flag.StringVar(&o.claude, "claude", "2.1.332", "the version of Claude Code")
 	flag.StringVar(&o.codex, "codex", "0.171.0", "the version of Codex")
 	flag.StringVar(&o.inside, "inside", "", "go on in this folder: what the command itself says to its second half")
+	flag.BoolVar(&o.open, "open", false, "there is a network: what the command itself says to its second half")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := o.run(ctx)
@@ -50,7 +51,7 @@ func main() {
 
 type options struct {
 	decklog, readme, only, capture, claude, codex, inside string
-	keep                                                  bool
+	keep, open                                            bool
 }
 
 // harnesses are those to try.
@@ -79,15 +80,19 @@ func (o options) run(ctx context.Context) int {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return skip("there is no cache folder for the programs: %v", err)
 	}
-	had := 0
+	forget(cache)
+	had := map[string]bool{}
 	for _, h := range o.harnesses() {
-		if err := h.install(ctx, cache); err != nil {
-			fmt.Printf("%s %s cannot be had and is skipped: %v\n", h.npm, h.version, err)
+		if _, asked := had[h.npm]; asked {
 			continue
 		}
-		had++
+		err := h.install(ctx, cache)
+		if err != nil {
+			fmt.Printf("%s %s cannot be had and is skipped: %v\n", h.npm, h.version, err)
+		}
+		had[h.npm] = err == nil
 	}
-	if had == 0 {
+	if !slices.Contains(slices.Collect(maps.Values(had)), true) {
 		return skip("there is no harness to try it on")
 	}
 	if o.inside, err = os.MkdirTemp(cache, "run-"); err != nil {
@@ -105,6 +110,16 @@ func (o options) run(ctx context.Context) int {
 		}
 	}
 	return code
+}
+
+// forget removes what earlier runs kept, a day later.
+func forget(cache string) {
+	kept, _ := filepath.Glob(filepath.Join(cache, "run-*"))
+	for _, folder := range kept {
+		if info, err := os.Stat(folder); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.RemoveAll(folder)
+		}
+	}
 }
 
 func skip(why string, args ...any) int {
@@ -171,7 +186,8 @@ func (o options) nest(ctx context.Context) int {
 		}
 	}
 	if len(argv) == len(half) {
-		fmt.Println("A network namespace is not permitted here: the programs run with the machine's network, though they are told of the stub alone.")
+		argv = append(argv, "-open")
+		fmt.Println("A network namespace is not permitted here: the programs are told of the stub alone, and of a proxy that is not there, but nothing keeps them from the network.")
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -211,7 +227,7 @@ func (o options) one(ctx context.Context, h *harness, cache string, taken map[st
 		return p, err
 	}
 	defer s.model.close()
-	p.stage = s
+	p.stage, s.exposed = s, o.open
 	p.all()
 	if left := endAll(); len(left) > 0 {
 		fmt.Printf("  %s left processes running, which were ended: %s\n", h.name, strings.Join(left, ", "))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +23,7 @@ type play struct {
 	cells   []cell
 	told    map[string][]string // the steps of each session, in their order
 	started string              // the first session
+	elder   string              // the session beside which another began
 	waiting []string            // what must wait over a stop
 	roles   map[string]string   // in whose name the model sees what each event brings
 }
@@ -71,11 +73,13 @@ func (p *play) all() {
 	p.step("stop", p.stop)
 	p.step("what waits over a stop", p.afterStop)
 	p.step("subagent takes nothing", p.subagent)
+	p.step("a subagent's own send", func() error { return p.childSends("child-sends") })
 	p.step("a tool call that fails", p.failedCall)
 	p.step("compact", p.compacted)
 	p.step("clear", p.clear)
 	p.step("the agent's own send after clear", p.replyAfterClear)
 	p.step("another session beside it", p.beside)
+	p.step("a subagent's send beside it", p.childBeside)
 	p.step("send from its own sandbox", p.sandbox)
 	p.step("session end", p.end)
 	p.step("resume", p.resume)
@@ -357,6 +361,42 @@ func (p *play) subagent() error {
 	return p.arrived(message, all, at, "PostToolUse", "PostToolBatch")
 }
 
+// childSends has a subagent send, which does so in the name of its session: it is
+// none itself, and gets no answer.
+func (p *play) childSends(step string) error {
+	body := "A subagent says so in step " + step
+	p.model.script(step, p.shell("decklog send --to "+peer+` -- "`+body+`"`), reply{text: "The subagent has sent."})
+	if _, err := p.turn(step+"-parent", append(p.delegate("[[step "+step+"]] Send it."), reply{text: "The subagent has reported."})...); err != nil {
+		return err
+	}
+	b, err := p.run("inbox", "--json", "--as", peer)
+	if err != nil {
+		return err
+	}
+	var inbox struct{ Messages []struct{ From, Body string } }
+	if err := json.Unmarshal(b, &inbox); err != nil {
+		return err
+	}
+	for _, m := range inbox.Messages {
+		if m.Body == body {
+			if m.From != p.id() {
+				return fmt.Errorf("the subagent's message is %s's, not its session's %s", m.From, p.id())
+			}
+			return nil
+		}
+	}
+	own := p.model.of(step)
+	if len(own) == 0 {
+		return undriven("the subagent asked for nothing")
+	}
+	for _, s := range own[len(own)-1].texts {
+		if s.role == "tool" {
+			err = fmt.Errorf("the ledger has no message of the subagent; its tool gave %q", s.text)
+		}
+	}
+	return err
+}
+
 // failedCall is a tool call that fails while a message comes.
 func (p *play) failedCall() error {
 	var message string
@@ -427,7 +467,7 @@ func (p *play) clear() error {
 
 // beside begins a session in the same process as another, with mail for both.
 func (p *play) beside() error {
-	first := p.id()
+	p.elder = p.id()
 	if err := p.another(); err != nil {
 		return err
 	}
@@ -441,10 +481,23 @@ func (p *play) beside() error {
 	if n := all[0].instructions(); n != 1 {
 		return fmt.Errorf("the standing instruction is %d times in what the model was sent", n)
 	}
-	if left, err := p.happened("session.left", first); err != nil || len(left) > 0 {
-		return fmt.Errorf("session %s left when another began beside it: %v", first, err)
+	if left, err := p.happened("session.left", p.elder); err != nil || len(left) > 0 {
+		return fmt.Errorf("session %s left when another began beside it: %v", p.elder, err)
 	}
 	return p.answers("reply-beside", "Who are you?", "the other one")
+}
+
+// childBeside has a subagent of the elder of two sessions of one process send.
+func (p *play) childBeside() error {
+	younger := p.id()
+	if err := p.turnTo(p.elder); err != nil {
+		return err
+	}
+	if err := p.childSends("child-sends-beside"); err != nil {
+		_ = p.turnTo(younger)
+		return err
+	}
+	return p.turnTo(younger)
 }
 
 // sandbox has a session answer from a shell that its harness locks in.

@@ -39,7 +39,8 @@ type conversation interface {
 	say(text string) error // and waits for the end of the turn
 	clear() error
 	compact() error
-	another() error   // goes on with a new session beside this one, in the same process
+	another() error // goes on with a new session beside this one, in the same process
+	turnTo(session string) error
 	sandboxed() error // and with one whose tools run in the harness's own sandbox
 	end() error
 }
@@ -57,6 +58,7 @@ type stage struct {
 	program string // the harness's
 	capture string // where the inputs of the hooks are kept; empty: nowhere
 	model   *model
+	exposed bool // nothing but their settings keeps the programs from the network
 	logs    int
 }
 
@@ -107,6 +109,10 @@ func (s *stage) log(name string) string {
 
 // environ is what a harness is given, and nothing of what this was started with.
 func (s *stage) environ(more ...string) []string {
+	if s.exposed {
+		const nobody = "http://127.0.0.1:9"
+		more = append(more, "HTTP_PROXY="+nobody, "HTTPS_PROXY="+nobody, "http_proxy="+nobody, "https_proxy="+nobody, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
+	}
 	return append([]string{
 		"PATH=" + s.path(), "HOME=" + s.home, "TMPDIR=" + filepath.Join(s.folder, "tmp"), "SHELL=/bin/sh", "LANG=C.UTF-8", "TERM=dumb",
 		"DECKLOG_LEDGER=sqlite:" + filepath.Join(s.folder, "ledger", "ledger.db"),

@@ -144,7 +144,7 @@ func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal,
 			return nil, err
 		}
 		recorded, r, err := u.run(commands.Lease{
-			Taking: taking, Harness: q.Harness, Hook: q.Hook, Take: render.Fit(q.Budget, instruction(offer.Instruction), items),
+			Taking: taking, Harness: q.Harness, Hook: q.Hook, Take: take(q.Budget, instruction(offer.Instruction), items),
 			Version: render.InstructionVersion,
 		}, events.TypeMailboxTaken, events.TypeInstructionLeased, events.TypeMailboxLeased)
 		if r != nil || err != nil {
@@ -199,6 +199,17 @@ func (u *unit) held(l *projections.Lease) (items []commands.OfferItem) {
 		}
 	}
 	return items
+}
+
+// take is how many items are leased with the instruction. A frame that is all
+// names and refs, and takes with it more than a harness does (a tenth more than
+// the budget), waits for the next run.
+func take(budget int, instruction string, items []render.Item) int {
+	n := render.Fit(budget, instruction, items)
+	if n == 1 && instruction != "" && budget >= BudgetDefault && render.EncodedLen(render.Text(budget, instruction, items[:1])) > budget+budget/10 {
+		return 0
+	}
+	return n
 }
 
 func (u *unit) end(offered *Offered) (err error) {

@@ -28,9 +28,11 @@ type history struct {
 	leases []ops.Offered
 	sent   []commands.SendReceipt
 	by     map[events.MessageID]string // who sent it
-	repeat func() (string, error)      // the last send once more, and its receipt's id
+	repeat func() error                // the last send once more, by the same command
 	echo   func() bool                 // the same message, by another command
 	silent map[events.SessionID]bool   // whose bells are silent until something happens
+	seen   events.Position             // up to where it was looked at what commands recorded
+	heard  events.Position             // up to where the bells have rung
 	log    []string
 }
 
@@ -51,7 +53,7 @@ func newHistory(t rapid.TB, below func(int) int) *history {
 	l := &h.policy.Limits
 	l.RecipientFull = []int{0, 2, 50}[below(3)]
 	l.ThreadRate = []int{0, 3, 8}[below(3)]
-	l.SessionRate = []int{0, 6, 30}[below(3)]
+	l.SessionRate = []int{0, 4, 30}[below(3)]
 	l.DuplicateWindow = []events.Span{0, l.DuplicateWindow}[below(3)%2]
 	for i := range crew {
 		if below(5) > 0 {
@@ -82,13 +84,12 @@ func (h *history) steps(n int) {
 
 func (h *history) step() {
 	h.t.Helper()
-	before := h.end()
 	acts := []struct {
 		weight int
 		act    func() (refused bool)
 	}{
 		{6, h.joins}, {2, h.leaves}, {2, h.dies}, {14, h.sends}, {12, h.replies}, {8, h.edits}, {2, h.deletes}, {20, h.takesSome},
-		{16, h.confirmsOne}, {12, h.waits}, {2, h.jumps}, {2, h.again}, {2, h.echoes}, {3, h.neglects}, {1, h.looks}, {3, h.silences},
+		{16, h.confirmsOne}, {12, h.waits}, {2, h.jumps}, {2, h.again}, {2, h.echoes}, {3, h.neglects}, {2, h.stalls}, {1, h.rushes}, {1, h.looks}, {3, h.silences},
 	}
 	total := 0
 	for _, a := range acts {
@@ -97,31 +98,37 @@ func (h *history) step() {
 	chosen := h.below(total)
 	for _, a := range acts {
 		if chosen -= a.weight; chosen < 0 {
-			h.settled(before, a.act())
+			a.act()
+			h.silence()
 			return
 		}
 	}
 }
 
-// settled checks what one act left behind: a refusal moved no thread, and no
-// mailbox by itself; a bell that is silent has nothing to ring for.
-func (h *history) settled(before events.Position, refused bool) {
+// unmoved: a refused command moves no thread, and no mailbox by itself.
+func (h *history) unmoved(recorded []events.Recorded) {
 	h.t.Helper()
-	recorded := h.recorded(before)
-	var command events.CommandID
-	if n := len(recorded); refused && n > 0 {
-		command = recorded[n-1].Cause.Command
-		if recorded[n-1].Type() != events.TypeCommandRefused {
-			h.fail("a refused command recorded %s last", recorded[n-1].Type())
-		}
+	if len(recorded) == 0 {
+		return // one of many within a minute
+	}
+	last := recorded[len(recorded)-1]
+	if last.Type() != events.TypeCommandRefused {
+		h.fail("a refused command recorded %s last", last.Type())
 	}
 	for _, r := range recorded {
-		if refused && (strings.HasPrefix(string(r.Stream), "thread-") || r.Cause.Command == command && r.Type() != events.TypeCommandRefused) {
+		if strings.HasPrefix(string(r.Stream), "thread-") || r.Cause.Command == last.Cause.Command && r.Type() != events.TypeCommandRefused {
 			h.fail("a refused command recorded %s in %s", r.Type(), r.Stream)
 		}
 	}
+}
+
+// silence: a bell that is silent until something happens has nothing to ring for.
+func (h *history) silence() {
+	h.t.Helper()
+	recorded := h.recorded(h.heard)
 	h.see(func(s *projections.State) {
 		for _, r := range recorded {
+			h.heard = r.Position
 			for _, id := range s.Stirs(r.Event) {
 				delete(h.silent, id)
 			}
@@ -152,14 +159,18 @@ func (h *history) calls(session string) commands.Call {
 	}
 }
 
-// told says whether a command was refused, and fails when the machine did.
+// told says whether a command was refused, and fails when the machine did, or
+// when the refused command moved anything.
 func (h *history) told(what string, r *commands.Refusal, err error) (refused bool) {
 	h.t.Helper()
 	if err != nil {
 		h.fail("%s: %v", what, err)
 	}
+	recorded := h.recorded(h.seen)
+	h.seen += events.Position(len(recorded))
 	if r != nil {
 		h.did("  refused %s: %s", r.Code, r.Message)
+		h.unmoved(recorded)
 	}
 	return r != nil
 }
@@ -273,28 +284,19 @@ func (h *history) carry(from string, q ops.SendRequest) bool {
 	return false
 }
 
-// shown is a receipt as text, so that two can be compared.
-func shown(r commands.SendReceipt) string {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return err.Error()
-	}
-	return string(data)
-}
-
 // repeating is the same send once more: it must get the same receipt.
-func (h *history) repeating(q ops.SendRequest, first commands.SendReceipt) func() (string, error) {
-	return func() (string, error) {
+func (h *history) repeating(q ops.SendRequest, first commands.SendReceipt) func() error {
+	return func() error {
 		again, r, err := h.Send(q)
 		switch {
 		case err != nil:
-			return "", err
+			return err
 		case r != nil:
-			return "", fmt.Errorf("refused %s: %s", r.Code, r.Message)
-		case shown(again) != shown(first):
-			return "", fmt.Errorf("the receipt is %s, and was %s", shown(again), shown(first))
+			return fmt.Errorf("refused %s: %s", r.Code, r.Message)
+		case asJSON(again) != asJSON(first):
+			return fmt.Errorf("the receipt is %s, and was %s", asJSON(again), asJSON(first))
 		}
-		return string(again.ID), nil
+		return nil
 	}
 }
 
@@ -385,6 +387,45 @@ func (h *history) neglects() bool {
 	return false
 }
 
+// stalls is an answer that takes longer than anybody waits, and is made final
+// before, after or while it is shown as a stub.
+func (h *history) stalls() bool {
+	from, to := h.speaker(), h.debtor()
+	known := len(h.sent)
+	if h.carry(from, ops.SendRequest{To: to, Turn: "working", Body: []byte(fmt.Sprint("looking ", len(h.log)))}) || len(h.sent) == known {
+		return true
+	}
+	id := string(h.sent[known].ID)
+	h.after(180 * time.Second)
+	if h.lease(ops.LeaseRequest{Asker: ops.Asker{As: to}}) {
+		return true
+	}
+	final := func() bool {
+		_, r, err := h.Edit(ops.EditRequest{Asker: ops.Asker{As: from}, Message: id, Turn: "final"})
+		h.did("%s makes %s final", from, id)
+		return h.told("edit", r, err)
+	}
+	first := h.below(2) == 0
+	if first && final() {
+		return true
+	}
+	if h.below(3) > 0 && len(h.leases) > 0 && h.confirms(ops.Asker{}, h.leases[len(h.leases)-1]) {
+		return true
+	}
+	return !first && final()
+}
+
+// rushes is a session that writes to everybody.
+func (h *history) rushes() bool {
+	from := h.speaker()
+	for _, to := range crew {
+		if to != from && h.carry(from, ops.SendRequest{To: to, Body: []byte(fmt.Sprint("to all ", len(h.log)))}) {
+			return true
+		}
+	}
+	return false
+}
+
 // echoes says the last thing once more.
 func (h *history) echoes() bool { return h.echo != nil && h.echo() }
 
@@ -403,6 +444,10 @@ func (h *history) confirmsOne() bool {
 	if h.below(8) == 0 {
 		a.Command = h.NewCommand()
 	}
+	return h.confirms(a, o)
+}
+
+func (h *history) confirms(a ops.Asker, o ops.Offered) bool {
 	h.did("%q confirms %s", a.As, o.ID)
 	_, r, err := h.Confirm(a, o.ID)
 	return h.told("confirm", r, err)
@@ -425,9 +470,10 @@ func (h *history) again() bool {
 		return false
 	}
 	h.did("the last send is sent again")
-	if _, err := h.repeat(); err != nil {
+	if err := h.repeat(); err != nil {
 		h.fail("a send repeated: %v", err)
 	}
+	h.seen = h.end() // it may have swept before it answered
 	return false
 }
 
@@ -438,7 +484,13 @@ func (h *history) looks() bool {
 		return false
 	}
 	h.did("somebody looks")
-	h.peeks(one(h, crew[0], "@ana"), m.Thread, one(h, "", strconv.Itoa(h.below(int(before)+1))))
+	who := "@ana"
+	h.see(func(s *projections.State) {
+		if s.Session(events.SessionID(crew[0])) != nil {
+			who = one(h, crew[0], "@ana")
+		}
+	})
+	h.peeks(who, m.Thread, one(h, "", strconv.Itoa(h.below(int(before)+1))))
 	if h.end() != before {
 		h.fail("looking recorded %+v", h.recorded(before))
 	}

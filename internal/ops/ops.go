@@ -52,6 +52,9 @@ type Ops struct {
 type Asker struct {
 	As      string           // a session's id or prefix, @name; empty: found out
 	Command events.CommandID // empty: a new one
+	// checksFirst says that the command has checks that come before the one of
+	// who asks.
+	checksFirst bool
 }
 
 // NewCommand makes a command's id.
@@ -128,8 +131,9 @@ func (o *Ops) update(name string, a Asker, work func(*unit) (*commands.Refusal, 
 		}
 		caller, r := o.identify(u.s, u.policy.Policy, a.As, u.now)
 		u.call = o.call(id, caller)
+		u.call.Nobody = r
 		var err error
-		if r == nil {
+		if r == nil || a.checksFirst {
 			r, err = work(u)
 		}
 		if err == nil {

@@ -13,6 +13,9 @@ type JoinRequest struct {
 	Source                                           events.Source
 	Process                                          *events.Process
 	Transcript                                       string
+	// FoundOut says that directory, repository and branch are not what the caller
+	// said but where it happens to be: a session that is known keeps its own.
+	FoundOut bool
 }
 
 // JoinReceipt says who joined, and on which seat.
@@ -32,6 +35,9 @@ func (o *Ops) Join(q JoinRequest) (receipt JoinReceipt, refused *commands.Refusa
 			if err := u.sweep(u.call.Caller.ID); err != nil {
 				return nil, err
 			}
+		}
+		if q.FoundOut && u.s.Session(events.SessionID(q.Session)) != nil {
+			q.Cwd, q.Repo, q.Branch = "", "", ""
 		}
 		recorded, r, err := u.run(commands.Join{
 			Call: u.call, Session: q.Session, Harness: q.Harness, Source: q.Source, Cwd: q.Cwd, Repo: q.Repo, Branch: q.Branch,

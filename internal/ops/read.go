@@ -145,7 +145,7 @@ func (o *Ops) Inbox(q InboxRequest) (view projections.InboxView, refused *comman
 			return refusal{commands.Refuse(commands.BadRequest, "the limit %d is not from 1 to %d", q.Limit, InboxMax).
 				Better("ask for fewer, and for the rest with --cursor", "decklog inbox --limit 50")}
 		}
-		who, r, err := v.who(q.As)
+		who, r, err := v.who(q.As, live)
 		if err != nil {
 			return err
 		}
@@ -168,13 +168,16 @@ func (o *Ops) Inbox(q InboxRequest) (view projections.InboxView, refused *comman
 }
 
 // who is the participant that a reading is about: the one named, else the caller.
-func (v *reading) who(as string) (events.Participant, *commands.Refusal, error) {
+func (v *reading) who(as string, live bool) (events.Participant, *commands.Refusal, error) {
 	policy, err := v.policy()
 	if err != nil {
 		return "", nil, err
 	}
 	if as != "" {
 		caller, r := v.named(v.s, policy, as, v.now)
+		if r == nil && live { // at an earlier moment it may not have come yet
+			r = v.known(policy, caller)
+		}
 		if r == nil && caller.Kind == events.KindSession && strings.HasPrefix(as, "@") {
 			caller.ID = events.Participant(as) // the seat's own post
 		}
@@ -185,6 +188,20 @@ func (v *reading) who(as string) (events.Participant, *commands.Refusal, error) 
 		r = commands.Refuse(commands.NoCaller, "nobody can tell whose view is meant")
 	}
 	return caller.ID, r, nil
+}
+
+// known refuses a participant that nobody here is or was: its view would be
+// empty, and look as if nothing had happened.
+func (v *reading) known(p events.Policy, c commands.Caller) *commands.Refusal {
+	switch {
+	case c.Kind == events.KindSession && v.s.Session(c.ID.Session()) != nil:
+	case c.Kind == events.KindSeat:
+	case c.Kind == events.KindPerson && commands.KnownPerson(p, v.World.OSUser, c.ID.Name()):
+	default:
+		return commands.Refuse(commands.NotFound, "nobody here is %s", c.ID).
+			Better("take the id from those who take part, or @name of a seat or person of the policy", "decklog peers")
+	}
+	return nil
 }
 
 // ThreadRequest asks for a thread.
@@ -303,7 +320,7 @@ func (o *Ops) Owed(q OwedRequest) (view projections.OwedView, refused *commands.
 			if name == "" {
 				continue
 			}
-			who, r, err := v.who(name)
+			who, r, err := v.who(name, live)
 			if err != nil {
 				return err
 			}

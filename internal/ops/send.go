@@ -20,6 +20,7 @@ type SendRequest struct {
 // Send sends a message. The same command id, or the same key of the same
 // sender, gets the first receipt again.
 func (o *Ops) Send(q SendRequest) (receipt commands.SendReceipt, refused *commands.Refusal, err error) {
+	q.checksFirst = true
 	refused, err = o.update("send", q.Asker, func(u *unit) (*commands.Refusal, error) {
 		if q.Key != "" && u.call.Caller.Known() {
 			u.call.ID = events.KeyedCommand(u.call.Caller.ID, q.Key)

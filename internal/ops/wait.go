@@ -106,6 +106,9 @@ func (w *waiting) start() (*commands.Refusal, error) {
 		if !caller.Known() {
 			return refusal{commands.Refuse(commands.NoCaller, "nobody can tell who is waiting")}
 		}
+		if r := v.known(policy, caller); r != nil {
+			return refusal{r}
+		}
 		w.caller = caller
 		if w.q.ID != "" {
 			thread, r := findThread(v.s, w.q.ID)

@@ -203,7 +203,6 @@ func TestEachFaultIsToldWithItsPlaceAndItsFix(t *testing.T) {
 		{"a blank name", "[[seats]]\nname = ' '\n", at(2, 8, "seats.name"), "blank", "write"},
 		{"a seat twice", seats + "[[seats]]\nname = 'smith'\n", at(6, 8, "seats.name"), `seat "smith" is here twice; the first is in line 2`, "own name"},
 		{"a person twice", "[[persons]]\nname = 'ana'\n[[persons]]\nname = 'ana'\n", at(4, 8, "persons.name"), "twice", "own name"},
-		{"a seat that is a person", seats + "[[persons]]\nname = 'smith'\n", at(6, 8, "persons.name"), "never be addressed", "another name"},
 		{"an operating system's user twice", "[[persons]]\nname = 'a'\nos_user = 'ana'\n[[persons]]\nname = 'b'\nos_user = 'ana'\n", at(6, 11, "persons.os_user"), "another person's (line 3)", "one person"},
 		{"a home that is not on the roster", seats + "[[persons]]\nname = 'ana'\nhome = 'smitth'\n", at(7, 8, "persons.home"), "not on the roster", `write "smith"`},
 		{"a triager that is not on the roster", seats + "[[alerts]]\nchannel = '#a'\ntriager = 'neo'\n", at(7, 11, "alerts.triager"), "not on the roster", "one of smith, trinity"},
@@ -468,4 +467,11 @@ func FuzzParseTellsEveryFaultItsPlace(f *testing.F) {
 			t.Errorf("%v; it was read back as another: %s", faults, cmp.Diff(p, again))
 		}
 	})
+}
+
+func TestASeatAndAPersonMayShareAName(t *testing.T) {
+	p, faults := Parse("decklog.toml", []byte("[[seats]]\nname = 'ana'\n[[persons]]\nname = 'ana'\n"))
+	if len(faults) > 0 || len(p.Seats) != 1 || len(p.Persons) != 1 {
+		t.Errorf("got %+v, %q; who writes to @ana is told that it is both", p, faults)
+	}
 }

@@ -82,9 +82,9 @@ func (r *roster) check(f *faults, broken bool) {
 	again(r.names, func(first, second claim) {
 		if first.owner == second.owner {
 			f.add(second.at, second.key, "give each its own name", "%s %q is here twice; the first is in line %d", second.owner, second.word, first.at.line)
-			return
 		}
-		f.add(second.at, second.key, "give one of them another name", "%q is a seat and a person (line %d), and could never be addressed", second.word, first.at.line)
+		// A seat and a person may share a name. Then neither is addressed by it: who
+		// tries is told so, with the sessions that it may have meant.
 	})
 	again(r.stickers, func(first, second claim) {
 		if first.owner != second.owner {

@@ -110,6 +110,18 @@ func (s style) escape(body string) string {
 	return string(b)
 }
 
+// attribute writes the value of an attribute in at most AttributeBytesMax bytes,
+// those of the escapes included: a name that is made of nothing else must not
+// make a frame that no harness takes whole.
+func (s style) attribute(value string) string {
+	written := s.escapeAttribute(value, AttributeBytesMax)
+	for most := AttributeBytesMax; len(written) > AttributeBytesMax; {
+		most -= max(1, (len(written)-AttributeBytesMax)/len("&quot;"))
+		written = s.escapeAttribute(value, max(most, len(ellipsis)))
+	}
+	return written
+}
+
 // escapeAttribute writes the value of an attribute, of at most bytesMax bytes
 // before it is escaped. Controls and format characters are dropped, not shown:
 // a value is a name or an address, and none of them belongs in one.

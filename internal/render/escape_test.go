@@ -83,7 +83,8 @@ func TestAnAttributeStaysInItsQuotesAndItsBound(t *testing.T) {
 		strings.Repeat("é", 400):            strings.Repeat("é", 126) + "…",
 		strings.Repeat("日", 85) + "x":       strings.Repeat("日", 85) + "x",
 		strings.Repeat("日", 86):             strings.Repeat("日", 84) + "…",
-		strings.Repeat(`"`, 257):            strings.Repeat(`"`, 253) + "…",
+		strings.Repeat(`"`, 42):             strings.Repeat(`"`, 42), // each takes six bytes
+		strings.Repeat(`"`, 257):            strings.Repeat(`"`, 42) + "…",
 		strings.Repeat("\u200b", 400):       "",
 		strings.Repeat("\u200b", 400) + "x": "x",
 	} {

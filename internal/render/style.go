@@ -55,7 +55,7 @@ func (s style) refTag(address string) string {
 func (s style) attributes(attributes []attribute) string {
 	var b strings.Builder
 	for _, a := range attributes {
-		if v := s.escapeAttribute(a.value, AttributeBytesMax); v != "" {
+		if v := s.attribute(a.value); v != "" {
 			b.WriteString(" " + a.name + `="` + v + `"`)
 		}
 	}

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -10,8 +9,6 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
-
-	"decklog/events"
 )
 
 // busyTimeout is how long a statement waits for locks of other processes, unless
@@ -142,10 +139,6 @@ func (c *connection) bind(sql string, args []any) (*sqlite3.Stmt, error) {
 	if s == nil {
 		var err error
 		if s, _, err = c.db.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT); err != nil {
-			if errors.Is(err, sqlite3.ERROR) {
-				// The statement is one of ours, so it is the file's tables that are not.
-				err = fmt.Errorf("%w: %w", events.ErrDamaged, err)
-			}
 			return nil, err
 		}
 		c.statements[sql] = s

@@ -30,7 +30,8 @@ func explain(err error) error {
 	case is(sqlite3.FULL, unix.ENOSPC, unix.EDQUOT),
 		is(sqlite3.IOERR_SHMSIZE): // the index of the log found no room
 		word = events.ErrNoSpace
-	case is(sqlite3.CORRUPT, sqlite3.NOTADB):
+	case is(sqlite3.CORRUPT, sqlite3.NOTADB),
+		is(sqlite3.ERROR): // every statement is ours, so it is the file's tables that are not
 		word = events.ErrDamaged
 	case is(sqlite3.BUSY, sqlite3.LOCKED):
 		word = events.ErrLocked
