@@ -2,6 +2,7 @@ package commands
 
 import (
 	"slices"
+	"strings"
 
 	"decklog/events"
 	"decklog/projections"
@@ -33,11 +34,12 @@ func (c Join) Decide(s *projections.State, now events.Time, p events.Policy) ([]
 		return nil, refuse(BadRequest, "%s", what).
 			fix("give the harness's own full id of the session").example("decklog join --session 5d0c33e1-8f6f-4b0e-9a47-2f7c1d2b3a90 --harness claude-code")
 	}
-	for _, a := range []string{c.Harness, c.Cwd, c.Repo, c.Branch, c.Title, c.Transcript} {
-		if len(a) > AttributeBytesMax {
-			return nil, refuse(BadRequest, "an attribute of the session takes %d bytes; at most %d", len(a), AttributeBytesMax).
+	for _, a := range []*string{&c.Harness, &c.Cwd, &c.Repo, &c.Branch, &c.Title, &c.Transcript} {
+		if len(*a) > AttributeBytesMax {
+			return nil, refuse(BadRequest, "an attribute of the session takes %d bytes; at most %d", len(*a), AttributeBytesMax).
 				example("decklog join --session %s", or(safeWord(c.Session), "SESSION"))
 		}
+		*a = strings.ToValidUTF8(*a, "\ufffd") // as it will be recorded, so that joining again is known as the same
 	}
 	j := joining{Join: c, s: s, now: now, policy: p}
 	j.session = s.Session(events.SessionID(c.Session))

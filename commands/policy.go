@@ -1,7 +1,7 @@
 package commands
 
 import (
-	"reflect"
+	"bytes"
 
 	"decklog/events"
 	"decklog/projections"
@@ -25,11 +25,19 @@ func (c AdoptPolicy) Decide(s *projections.State, now events.Time, p events.Poli
 	if _, known := c.author(s, now, p); !known {
 		return nil, NotLive(s, c.Call, now)
 	}
-	if reflect.DeepEqual(c.Policy, p) {
+	if samePolicy(c.Policy, p) {
 		return nil, nil
 	}
 	return []events.Proposed{{
 		Stream: events.PolicyStream, ID: c.ID.Event(0), Actor: c.Caller.ID, Cause: events.Cause{Command: c.ID},
 		Event: events.PolicyAdopted{Policy: c.Policy},
 	}}, nil
+}
+
+// samePolicy compares two policies as they are recorded: a list that is empty
+// and one that is absent are the same.
+func samePolicy(a, b events.Policy) bool {
+	x, _, errX := events.Encode(events.PolicyAdopted{Policy: a})
+	y, _, errY := events.Encode(events.PolicyAdopted{Policy: b})
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }

@@ -357,7 +357,9 @@ func (d *draft) parent() *Refusal {
 		return r
 	}
 	d.above = parent
-	d.thread = d.s.Thread(parent.Thread)
+	if d.thread = d.s.Thread(parent.Thread); d.thread == nil {
+		return damagedView("the thread %s of message %s", parent.Thread, parent.ID)
+	}
 	if d.To != "" {
 		return nil
 	}
@@ -370,6 +372,13 @@ func (d *draft) parent() *Refusal {
 	}
 	d.to = d.resolveKnown(d.s, to, d.now, d.from)
 	return nil
+}
+
+// damagedView says that a row of a view names another that is not there, which
+// only damage can bring about.
+func damagedView(format string, args ...any) *Refusal {
+	return refuse(NotFound, format+" is named by a view, and is not in it", args...).
+		fix("run `decklog verify`; if only the views are damaged, `decklog rebuild` makes them anew").example("decklog verify")
 }
 
 // FindMessage finds the message that a full id, or a prefix that one message
@@ -386,7 +395,10 @@ func FindMessage(s *projections.State, id string) (*projections.Message, *Refusa
 	_, found := s.Find(id, 2)
 	switch len(found) {
 	case 1:
-		return s.Message(found[0]), nil
+		if m := s.Message(found[0]); m != nil {
+			return m, nil
+		}
+		return nil, damagedView("message %s", found[0])
 	case 0:
 		return nil, refuse(NotFound, "no message's id is or begins with %q", id)
 	}

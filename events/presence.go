@@ -6,6 +6,9 @@ type Process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // clock ticks since boot, as the kernel has it
 	Boot  string `json:"boot"`  // the kernel's boot id
+	// Space is the number of the pid namespace in which it has this pid; zero is
+	// the machine's own. From within another one it cannot be seen.
+	Space uint64 `json:"space,omitempty"`
 }
 
 // Source is why a session joined, as its harness says it.

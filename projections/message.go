@@ -84,12 +84,14 @@ func (m *Message) brief() any {
 	return b
 }
 
-// complete gives a message that was read from its row what that leaves out.
-func (m *Message) complete(id string) {
+// complete gives a message that was read from its row what that leaves out. One
+// that no event sent is not whole.
+func (m *Message) complete(id string) (whole bool) {
 	m.ID = events.MessageID(id)
-	if n := len(m.Bodies); n > 0 {
-		m.Event = m.Bodies[n-1]
+	if len(m.Bodies) == 0 {
+		return false
 	}
+	m.Event = m.Bodies[len(m.Bodies)-1]
 	for i := range m.Deliveries {
 		d := &m.Deliveries[i]
 		if d.At == "" {
@@ -101,6 +103,7 @@ func (m *Message) complete(id string) {
 			}
 		}
 	}
+	return true
 }
 
 // Notice tells a sender, through its own mailbox, that a message was lost.

@@ -92,7 +92,11 @@ func (s *State) RanIn(p events.Process) *Session {
 }
 
 func processKey(p events.Process) string {
-	return key("process", p.Boot, strconv.Itoa(p.PID), strconv.FormatUint(p.Start, 10))
+	k := key("process", p.Boot, strconv.Itoa(p.PID), strconv.FormatUint(p.Start, 10))
+	if p.Space != 0 {
+		k = key(k, strconv.FormatUint(p.Space, 10))
+	}
+	return k
 }
 
 // SeatsWith lists the names of the seats taken at some time that begin with prefix.

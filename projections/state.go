@@ -187,8 +187,8 @@ func (s *State) encode(key string, v any) []byte {
 
 // shortened is what is not written to its row whole.
 type shortened interface {
-	brief() any         // what is written
-	complete(id string) // makes it whole again
+	brief() any                      // what is written
+	complete(id string) (whole bool) // makes it whole again, unless more is missing than was left out
 }
 
 // table holds the rows of one kind that were loaded, and knows which changed.
@@ -219,8 +219,9 @@ func (t *table[T]) find(s *State, id string) *T {
 			return nil
 		}
 	}
-	if short, is := any(row).(shortened); is && row != nil {
-		short.complete(id)
+	if short, is := any(row).(shortened); is && row != nil && !short.complete(id) {
+		s.fail(fmt.Errorf("decode row %s %q: %w: it is not whole", t.kind, id, events.ErrDamaged))
+		return nil
 	}
 	t.held[id] = row
 	return row

@@ -67,7 +67,10 @@ func openClaude(s *stage, resume string) (conversation, error) {
 	c.program, err = start(s.ctx, s.work, s.log("claude"), s.environ(
 		"ANTHROPIC_BASE_URL="+s.model.url, "ANTHROPIC_API_KEY=sk-ant-nobody", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
 	), argv...)
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func (c *claude) id() string { return c.session }

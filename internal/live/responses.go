@@ -39,8 +39,12 @@ func (responses) read(body []byte) (*request, error) {
 	for _, item := range in.Input {
 		switch item.Type {
 		case "message", "":
-			text := unescape(strand(item.Content))
-			q.texts = append(q.texts, said{item.Role, text})
+			sent, role := strand(item.Content), item.Role
+			text := unescape(sent)
+			if text != sent {
+				role += ", with its angle brackets escaped"
+			}
+			q.texts = append(q.texts, said{role, text})
 			if item.Role == "user" {
 				q.named(text)
 			}

@@ -9,8 +9,9 @@ import (
 )
 
 // sessionVariables are where harnesses, and decklog itself, tell a process its
-// session, in the order in which they are believed.
-var sessionVariables = []string{"CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_SESSION_ID", "DECKLOG_SESSION"}
+// session, in the order in which they are believed. In a subagent of Codex the
+// thread is the subagent's own, which never joined, and the session its parent's.
+var sessionVariables = []string{"CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID", "DECKLOG_SESSION"}
 
 // identify finds out who asks. Who is named is believed, except inside a
 // harness: there nobody acts as anybody but the session that runs it, or its

@@ -444,6 +444,9 @@ func (w *witness) agrees() {
 			}
 			if m.waits {
 				waiting[m.at]++
+				if a := w.sessions[m.at.Session()]; m.sent.To.ID.Name() != "" && a != nil && !a.here {
+					w.fail("message %s is for %s, and waits with %s, who has ended", id, m.sent.To.ID, m.at)
+				}
 				if m.unconfirmed != d.Unconfirmed {
 					w.fail("of message %s the witness counts %d unconfirmed leases, the fold %d", id, m.unconfirmed, d.Unconfirmed)
 				}

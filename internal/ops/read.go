@@ -298,7 +298,11 @@ func findThread(s *projections.State, id string) (events.ThreadID, *commands.Ref
 	case len(threads) == 1:
 		return threads[0], nil
 	case len(messages) == 1:
-		return s.Message(messages[0]).Thread, nil
+		m, r := commands.FindMessage(s, string(messages[0]))
+		if r != nil {
+			return "", r
+		}
+		return m.Thread, nil
 	}
 	return "", commands.Refuse(commands.NotFound, "no thread's and no message's id is or begins with %q", id)
 }

@@ -35,7 +35,7 @@ type stat struct {
 func (s stat) ended() bool { return s.state == 'Z' || s.state == 'X' || s.state == 'x' }
 
 func (s stat) process() events.Process {
-	return events.Process{PID: s.pid, Start: s.start, Boot: bootID()}
+	return events.Process{PID: s.pid, Start: s.start, Boot: bootID(), Space: space()}
 }
 
 // Self is this process; the zero value where the system does not tell.

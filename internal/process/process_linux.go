@@ -20,13 +20,18 @@ import (
 
 // Alive says whether this very process runs on this machine: the pid is there,
 // began at that moment of this boot, and has not ended. It answers false only
-// with evidence: a process that the system hides counts as running.
+// with evidence: a process that the system hides counts as running. So does one
+// of another pid namespace: a harness may lock its tools into one of their own,
+// where neither it nor any other session's process has a pid.
 func Alive(p events.Process) bool {
 	if p.PID <= 0 {
 		return false
 	}
 	if boot := bootID(); boot != "" && boot != p.Boot {
 		return false
+	}
+	if p.Space != space() {
+		return true
 	}
 	s, err := readStat(p.PID)
 	switch {
@@ -64,6 +69,21 @@ var bootID = sync.OnceValue(func() string {
 		return ""
 	}
 	return strings.TrimSpace(string(id))
+})
+
+// space is the number of this process's pid namespace; zero for the machine's
+// own, whose number is fixed in the kernel, and where it cannot be read.
+var space = sync.OnceValue(func() uint64 {
+	const machine = 0xEFFFFFFC
+	name, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(name, "pid:["), "]"), 10, 64)
+	if err != nil || n == machine {
+		return 0
+	}
+	return n
 })
 
 func readStat(pid int) (stat, error) {

@@ -18,6 +18,8 @@ func Age() time.Duration { return time.Since(began) }
 
 func bootID() string { return "" }
 
+func space() uint64 { return 0 }
+
 func readStat(int) (stat, error) { return stat{}, errors.ErrUnsupported }
 func readArgs(int) []string      { return nil }
 func readExe(int) string         { return "" }
