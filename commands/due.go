@@ -7,9 +7,14 @@ import (
 	"decklog/projections"
 )
 
-// DueMax bounds how many messages one look at what is due goes through; what is
-// left is noticed by the next.
+// DueMax bounds how many messages of one mailbox a look at what is due finds to
+// be over; what is left is noticed by the next.
 const DueMax = 50
+
+// SendsLookedAtMax bounds how many of a participant's sends that are not settled
+// it looks at, the oldest first: more than anybody has who keeps to the default
+// rates of a session.
+const SendsLookedAtMax = 1000
 
 // Due is what has fallen due around a participant, and was not recorded yet, as
 // seen at this moment, in its own mailboxes and for what it sent. It is one kind
@@ -24,7 +29,7 @@ func Due(s *projections.State, c Call, who events.Participant, now events.Time, 
 	var sends []*projections.Message
 	s.OpenSends(who, func(m *projections.Message) bool {
 		sends = append(sends, m)
-		return len(sends) < DueMax
+		return len(sends) < SendsLookedAtMax
 	})
 	each := func(look func(*projections.Message, *projections.Delivery)) {
 		for _, m := range sends {
@@ -157,7 +162,7 @@ func (d *due) lost(m *projections.Message, dl *projections.Delivery) {
 		return
 	}
 	row := d.s.Session(dl.At.Session())
-	if row == nil || dl.To.Session() == "" || row.Left == nil {
+	if row == nil || dl.To.Session() == "" || row.Left == nil || d.limits.ResumeWithin == 0 {
 		return
 	}
 	since := max(*row.Left, m.Sent)

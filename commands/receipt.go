@@ -11,6 +11,7 @@ type SendReceipt struct {
 	ID       events.MessageID     `json:"id"`
 	Thread   events.ThreadID      `json:"thread"`
 	Position events.Position      `json:"position"`
+	From     events.Participant   `json:"from"` // whom it was sent as
 	To       ReceiptTo            `json:"to"`
 	State    events.DeliveryState `json:"state"`
 	Sent     events.Time          `json:"sent"`
@@ -45,7 +46,7 @@ func ReceiptOf(e events.MessageSent, r events.Recorded, closes bool) SendReceipt
 		masked = []events.Masked{}
 	}
 	return SendReceipt{
-		ID: e.Message, Thread: e.Thread, Position: r.Position,
+		ID: e.Message, Thread: e.Thread, Position: r.Position, From: e.Author.ID,
 		To: ReceiptTo{
 			ID: e.To.ID, Kind: e.To.Kind, Session: e.Evidence.Session, Live: e.Evidence.Live, Busy: e.Evidence.Busy,
 			Evidence: e.Evidence.Says, EvidenceAgeMS: e.Evidence.AgeMS,

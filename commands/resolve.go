@@ -189,12 +189,13 @@ func alike(a, b string) bool {
 	if len(a) >= 3 && len(b) >= 3 && a[:3] == b[:3] {
 		return true
 	}
-	return distance(a, b) <= 2
+	return Distance(a, b) <= 2
 }
 
-// distance is the number of single bytes to put in, take out or change to turn
-// a into b (Levenshtein).
-func distance(a, b string) int {
+// Distance is the number of single characters to put in, take out or change to
+// turn a into b (Levenshtein).
+func Distance(from, to string) int {
+	a, b := []rune(from), []rune(to)
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -182,7 +182,7 @@ func (d *draft) badRequest() *Refusal {
 		return bad("the body has bytes that are not UTF-8, the first at byte %d", firstInvalid(d.Body)).
 			fix("send text; put a file's address into a ref instead of its bytes")
 	case strings.TrimSpace(string(d.body)) == "":
-		return bad("the body is blank").fix("write what the recipient has to know, its first line above all")
+		return bad("the body is blank").fix("write what the recipient has to know after --, or give it on standard input with -")
 	case l.BodyBytes > 0 && len(d.body) > l.BodyBytes:
 		return bad("the body takes %d bytes; at most %d", len(d.body), l.BodyBytes).
 			fix("keep what must be acted on, and attach the rest as refs; nothing was sent").
@@ -324,7 +324,9 @@ func NotLive(s *projections.State, c Call, now events.Time) *Refusal {
 		row := s.Session(c.Caller.ID.Session())
 		if row == nil {
 			return refuse(SenderNotLive, "the session %s never joined", c.Caller.ID).
-				example("decklog join --session %s --harness claude-code", or(safeWord(string(c.Caller.ID)), "SESSION"))
+				fix("look whether its id is written right; one that is new joins first, with `decklog join --session %s`",
+					or(safeWord(string(c.Caller.ID)), "SESSION")).
+				example("decklog peers")
 		}
 		return refuse(SenderNotLive, "the session %s is not live: %s", c.Caller.ID, c.presence(row, now).Says).
 			fix("join again with the same session, or act as one that is live").

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -182,7 +183,8 @@ func (c *Command) main(env *Env, args []string) int {
 		return ExitDone
 	}
 	if err != nil {
-		r.misuse(err)
+		r.json = r.json || slices.Contains(args, "--json")
+		r.misuse(flagError(err))
 		if c.Harmless {
 			return ExitDone
 		}
@@ -195,6 +197,32 @@ func (c *Command) main(env *Env, args []string) int {
 		}
 	}
 	return r.finish(err)
+}
+
+// flagError says what is wrong with a flag as the rest of the program writes flags.
+func flagError(err error) error {
+	if name, is := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); is {
+		return misused("there is no flag --%s", strings.TrimPrefix(name, "-"))
+	}
+	if name, is := strings.CutPrefix(err.Error(), "flag needs an argument: -"); is {
+		return misused("the flag --%s needs a value", strings.TrimPrefix(name, "-"))
+	}
+	return err
+}
+
+// again writes the given flags of this run, as they were, for a next one.
+func (r *run) again(names ...string) string {
+	var b strings.Builder
+	r.flags.Visit(func(f *flag.Flag) {
+		switch {
+		case !slices.Contains(names, f.Name):
+		case f.Value.String() == "true":
+			b.WriteString("--" + f.Name + " ")
+		default:
+			b.WriteString("--" + f.Name + " " + f.Value.String() + " ")
+		}
+	})
+	return b.String()
 }
 
 // declare makes the flags of a command, those that all have included.
@@ -245,6 +273,9 @@ func (r *run) want(least, most int, what string) error {
 		return misused("%s is missing", what)
 	}
 	if len(r.args) > most {
+		if r.command.Body && !r.dashed {
+			return misused("%q is one word too many; a body stands after --", r.args[most])
+		}
 		return misused("%q is one word too many", r.args[most])
 	}
 	return nil
@@ -261,6 +292,8 @@ func (r *run) body() ([]byte, error) {
 	switch {
 	case file != "" && (r.dashed || stdin):
 		return nil, misused("the body is given twice: with --body-file and on the command line")
+	case stdin && r.dashed && !(len(r.rest) == 1 && r.rest[0] == "-"):
+		return nil, misused("the body is given twice: on standard input and after --")
 	case file != "":
 		return r.bodyFile(file)
 	case stdin:

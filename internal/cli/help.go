@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"decklog/commands"
 )
 
 // groups order the commands in the overview.
@@ -88,11 +90,29 @@ func (c *Command) eachFlag(visit func(*flag.Flag)) {
 	r.flags.VisitAll(visit)
 }
 
+// otherWords are what people try for a command of another name.
+var otherWords = map[string]string{
+	"reply": "send", "ask": "send", "answer": "send", "message": "send", "list": "inbox", "read": "thread", "show": "thread",
+	"log": "events", "status": "peers", "who": "peers", "whoami": "peers", "register": "join", "init": "join", "done": "send", "check": "verify", "audit": "verify",
+}
+
 func didYouMean(name string) string {
+	best, least := otherWords[name], 3
 	for _, c := range All() {
-		if !c.Hidden && (strings.HasPrefix(c.Name, name) || strings.HasPrefix(name, c.Name)) {
-			return fmt.Sprintf("; did you mean %q?", c.Name)
+		if best != "" {
+			break
+		}
+		if strings.HasPrefix(c.Name, name) || strings.HasPrefix(name, c.Name) {
+			best = c.Name
 		}
 	}
-	return ""
+	for _, c := range All() {
+		if d := commands.Distance(c.Name, name); best == "" && d < least {
+			best, least = c.Name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
 }

@@ -69,7 +69,7 @@ With --key the same message sent again, because its answer was lost, is sent onc
 
 func sayReceipt(s commands.SendReceipt) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: message %s in thread %s\n", s.State, s.ID, s.Thread)
+	fmt.Fprintf(&b, "%s: message %s in thread %s, from %s\n", s.State, s.ID, s.Thread, s.From)
 	who := string(s.To.ID)
 	if s.To.Session != "" {
 		who += " (session " + string(s.To.Session) + ")"
@@ -95,7 +95,8 @@ func edit() *Command {
 		Usage: "MSG [--turn final] [-- BODY]",
 		Short: "change an own message, or make a stub final",
 		Long: `Gives an own message another text, or flips its turn from working to final, or both.
-Only the author edits. A message that is final stays final: new work is a new message.
+Only the author edits. A turn that is final stays final, though its text may still be
+put right: new work is a new message. Whoever was given the old text is not told.
 A stub that becomes final is delivered; other edits are not delivered again.`,
 		Examples: []string{
 			`decklog edit MESSAGE --turn final -- "The answer: it was the clock."`,
@@ -180,7 +181,7 @@ inbox to check a state or to read something again.`,
 					fmt.Fprintf(&b, "%s  %-11s %-7s %s → %s\n    %s\n", m.ID, m.State, m.Intent, from(m), m.To, line(m))
 				}
 				if view.NextCursor != "" {
-					fmt.Fprintf(&b, "more: decklog inbox --cursor %s\n", view.NextCursor)
+					fmt.Fprintf(&b, "more: decklog inbox %s--cursor %s\n", r.again("as", "sent", "state", "limit", "at"), view.NextCursor)
 				}
 				return r.write([]byte(b.String()))
 			})
@@ -270,6 +271,9 @@ func sayThread(v projections.ThreadView) string {
 				fmt.Fprintf(&b, "    %s\n", strings.TrimSuffix(l, "\n"))
 			}
 		}
+		if m.Edited != nil && m.Deleted == nil {
+			fmt.Fprintf(&b, "    [edited %s: this is the text since then]\n", *m.Edited)
+		}
 		for _, ref := range m.Refs {
 			fmt.Fprintf(&b, "    ref %s\n", render.Terminal(ref))
 		}
@@ -328,7 +332,7 @@ answer in it; without either for anything sent to you. Exit code 4 when time is 
 			}
 			timeout, err := time.ParseDuration(r.str("timeout"))
 			if err != nil || timeout < 0 {
-				return misused("--timeout %q is no duration such as 60s or 5m", r.str("timeout"))
+				return misused("--timeout %q is no duration such as 5s, 60s or 5m", r.str("timeout"))
 			}
 			if err := r.open(); err != nil {
 				return err

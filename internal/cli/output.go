@@ -37,6 +37,9 @@ func (r *run) finish(err error) int {
 
 // misuse says what was wrong with the command line.
 func (r *run) misuse(err error) {
+	if r.json {
+		_ = r.document(map[string]any{"error": Failure{Code: "usage", Message: err.Error(), Fix: "see: decklog help " + r.command.Name}})
+	}
 	complain(r.Stderr, "decklog %s: %v\nUsage: decklog %s\nSee: decklog help %s\n",
 		r.command.Name, err, strings.TrimSpace(r.command.Name+" "+r.command.Usage), r.command.Name)
 }

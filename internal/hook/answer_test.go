@@ -252,7 +252,7 @@ func TestATextStaysUnderTheCapOfItsHarnessByItsOwnCount(t *testing.T) {
 						if len(got) == 0 || len(got) > 5 || !slices.Equal(got, sent[:len(got)]) {
 							t.Fatalf("brings %q of %q", got, sent)
 						}
-						if strings.Count(text, "\n</decklog-message>\n") != len(got) || strings.Count(text, "\nOr by command line: ") != len(got) {
+						if strings.Count(text, "\n</decklog-message>\n") != len(got) || strings.Count(text, "\nReply once, by command line: ") != len(got) {
 							t.Errorf("not every frame stands whole:\n%s", text)
 						}
 						sent = sent[len(got):]

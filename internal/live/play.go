@@ -228,7 +228,7 @@ func (p *play) toolCall() error {
 	return p.arrived(message, all, 1, "PostToolUse", "PostToolBatch")
 }
 
-var call = regexp.MustCompile(`Or by command line: (decklog send --reply-to \S+ -- )"your answer"`)
+var call = regexp.MustCompile(`by command line: (decklog send --reply-to \S+ -- )"your answer"`)
 
 // obey makes a tool call of the command that the frame of a request gives.
 func (p *play) obey(answer string) reply {

@@ -78,8 +78,11 @@ func newStage(ctx context.Context, h *harness, folder, decklog, readme, program 
 			return nil, err
 		}
 	}
-	if err := os.Symlink(decklog, filepath.Join(s.bin(), "decklog")); err != nil {
-		return nil, err
+	// Beside it lies the one that hooks run first; on the harness's path both do.
+	for _, name := range []string{"decklog", "decklog-hook"} {
+		if err := os.Symlink(filepath.Join(filepath.Dir(decklog), name), filepath.Join(s.bin(), name)); err != nil {
+			return nil, err
+		}
 	}
 	// A login shell, which Codex runs hooks and tools in, may set its own PATH.
 	profile := fmt.Sprintf("PATH=%s\n", s.path())

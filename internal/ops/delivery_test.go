@@ -348,6 +348,20 @@ func TestNoJumpOfTheClockLocksAMailboxOrLosesAMessage(t *testing.T) {
 	}
 }
 
+func TestWhatExpiredBehindWhatDidNotIsNotOffered(t *testing.T) {
+	d := newDesk(t)
+	d.running(alice, 1)
+	d.running(bob, 2)
+	first := d.send(alice, inform(bob, "before the clock went back"))
+	d.after(-time.Hour)
+	second := d.send(alice, inform(bob, "after that"))
+	d.after(24 * time.Hour)
+	d.offers(d.take(bob), first.ID)
+	d.lease(alice)
+	d.stands(second.ID, events.StateExpired, events.LostExpired)
+	d.verified()
+}
+
 func TestAStubFromAheadOfTheClockIsNotHeldBackForEver(t *testing.T) {
 	d := newDesk(t)
 	d.ready(alice, bob)
@@ -937,6 +951,21 @@ func TestAResumeWithinTheTimeGetsTheMail(t *testing.T) {
 	d.stands(sent.ID, events.StateDelivered, "")
 }
 
+func TestWithoutABoundOnItAResumeIsWaitedForUntilTheMessageExpires(t *testing.T) {
+	d := newDesk(t)
+	d.policy.Limits.ResumeWithin = 0
+	d.running(alice, 1)
+	d.running(bob, 2)
+	sent := d.send(alice, inform(bob, "one"))
+	d.leave(bob)
+	d.after(23 * time.Hour)
+	d.lease(alice)
+	d.stands(sent.ID, events.StateQueued, "")
+	d.after(time.Hour)
+	d.lease(alice)
+	d.stands(sent.ID, events.StateExpired, events.LostExpired)
+}
+
 func TestASessionLongUnseenHasEnded(t *testing.T) {
 	d := newDesk(t)
 	d.running(alice, 1)
@@ -1119,4 +1148,54 @@ func TestWhatFellDueTogetherIsRecordedAsOneStory(t *testing.T) {
 		}
 		d.verified()
 	})
+}
+
+// However much of what a sender sent waits for others, it hears of a loss.
+func TestALossIsToldHoweverMuchElseIsStillOnItsWay(t *testing.T) {
+	d := newDesk(t)
+	l := &d.policy.Limits
+	l.SessionRate, l.DeviceRate, l.PersonRate, l.RecipientFull = 0, 0, 0, 0
+	d.running(alice, 1)
+	d.running(bob, 2)
+	d.running(carol, 3)
+	for i := range 4 * commands.DueMax {
+		d.send(alice, inform(bob, fmt.Sprint("message ", i)))
+	}
+	lost := d.send(alice, inform(carol, "the last"))
+	d.dead[3] = true
+	d.take(alice)
+	d.after(10 * time.Minute)
+	if o := d.take(alice); len(o.Notices) != 1 || o.Notices[0].Message != lost.ID {
+		t.Errorf("told %+v", o.Notices)
+	}
+}
+
+// A run records a bounded part of what is due, and the next ones the rest.
+func TestARunRecordsABoundedPartOfWhatIsDue(t *testing.T) {
+	d := newDesk(t)
+	l := &d.policy.Limits
+	l.SessionRate, l.DeviceRate, l.PersonRate, l.RecipientFull = 0, 0, 0, 0
+	d.running(alice, 1)
+	d.running(bob, 2)
+	const n = 1500
+	for i := range n {
+		d.send(alice, inform(bob, fmt.Sprint("message ", i)))
+	}
+	d.after(25 * time.Hour)
+	runs := 0
+	for {
+		before := d.end()
+		d.lease(bob)
+		found := len(d.recorded(before, events.TypeMessageExpired))
+		if found == 0 {
+			break
+		}
+		if runs++; found > 4*commands.DueMax {
+			t.Fatalf("one run recorded %d", found)
+		}
+	}
+	if expired := d.recorded(0, events.TypeMessageExpired); len(expired) != n || runs < 3 {
+		t.Errorf("%d expired, in %d runs", len(expired), runs)
+	}
+	d.verified()
 }

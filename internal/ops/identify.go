@@ -20,13 +20,17 @@ func (o *Ops) identify(s *projections.State, p events.Policy, as string, now eve
 	if as == "" {
 		as = o.World.Environ("DECKLOG_AS")
 	}
-	inside, claimed := o.inside(s, now)
+	inside, claimed, ended := o.inside(s, now)
 	if as == "" {
 		switch {
 		case inside != nil:
 			return session(inside.ID), nil
 		case claimed != "":
 			return session(claimed), nil
+		case ended != "":
+			return commands.Caller{}, commands.Refuse(commands.NoCaller,
+				"this runs in a harness whose session %s has ended, and in no live one; an agent is never taken for its user", ended).
+				Better("join the session again, or name who acts with --as", "decklog join --session SESSION")
 		}
 		if name := commands.PersonOf(p, o.World.OSUser); name != "" {
 			return commands.Caller{ID: events.Named(name), Kind: events.KindPerson}, nil
@@ -38,7 +42,8 @@ func (o *Ops) identify(s *projections.State, p events.Policy, as string, now eve
 		return caller, r
 	}
 	return commands.Caller{}, commands.Refuse(commands.NoCaller,
-		"this runs inside session %s, and --as names %s; inside a harness nobody acts as somebody else", inside.ID, as)
+		"this runs inside session %s, and --as names %s; inside a harness nobody acts as somebody else", inside.ID, as).
+		Better("leave out --as and DECKLOG_AS: the session is known", "decklog peers")
 }
 
 func session(id events.SessionID) commands.Caller {
@@ -84,8 +89,9 @@ func (o *Ops) named(s *projections.State, p events.Policy, as string, now events
 // inside is the live session that the calling process belongs to, by its
 // environment, else by the processes that it descends from. claimed is one that
 // the environment names and nobody knows. A variable that names a session that
-// ended says nothing: some harnesses leave an old one there.
-func (o *Ops) inside(s *projections.State, now events.Time) (live *projections.Session, claimed events.SessionID) {
+// ended says nothing while a live one is found: some harnesses leave an old one
+// there. ended is that one when none is.
+func (o *Ops) inside(s *projections.State, now events.Time) (live *projections.Session, claimed, ended events.SessionID) {
 	look := o.call("", commands.Caller{}).Look
 	lives := func(row *projections.Session) bool { return commands.PresenceOf(row, look(row), now).Live }
 	var named []*projections.Session
@@ -101,10 +107,12 @@ func (o *Ops) inside(s *projections.State, now events.Time) (live *projections.S
 			}
 		case lives(row):
 			named = append(named, row)
+		case ended == "":
+			ended = id
 		}
 	}
 	if len(named) == 1 {
-		return named[0], ""
+		return named[0], "", ""
 	}
 	// None is named, or several: one harness was started inside another. The
 	// nearest ancestor that a session joined from decides.
@@ -115,15 +123,15 @@ func (o *Ops) inside(s *projections.State, now events.Time) (live *projections.S
 		}
 		for _, n := range named {
 			if n.ID == row.ID {
-				return row, ""
+				return row, "", ""
 			}
 		}
 		if len(named) == 0 {
-			return row, ""
+			return row, "", ""
 		}
 	}
 	if len(named) > 0 {
-		return named[0], ""
+		return named[0], "", ""
 	}
-	return nil, claimed
+	return nil, claimed, ended
 }

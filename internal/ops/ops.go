@@ -243,10 +243,17 @@ func (u *unit) ring() error {
 	return u.s.Err()
 }
 
+// sweepsMax bounds how often one command looks for what is due: once for each
+// kind, which may come of the one before it.
+const sweepsMax = 3
+
 // sweep records what has fallen due around a participant, one kind after the
 // other. What was recorded before, under the id of its cause, is not again.
 func (u *unit) sweep(who events.Participant) error {
-	for who != "" {
+	if who == "" {
+		return nil
+	}
+	for range sweepsMax {
 		var fresh []events.Proposed
 		for _, p := range commands.Due(u.s, u.call, who, u.now, u.policy.Policy) {
 			switch _, recorded, err := u.tx.Event(p.ID); {

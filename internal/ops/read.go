@@ -183,6 +183,9 @@ func (v *reading) who(as string, live bool) (events.Participant, *commands.Refus
 		}
 		return caller.ID, r, nil
 	}
+	if inside, claimed, ended := v.inside(v.s, v.now); inside == nil && claimed == "" && ended != "" && v.World.Environ("DECKLOG_AS") == "" {
+		return events.Participant(ended), nil, nil // it cannot act any more, and may still look
+	}
 	caller, r := v.identify(v.s, policy, "", v.now)
 	if r == nil && !caller.Known() {
 		r = commands.Refuse(commands.NoCaller, "nobody can tell whose view is meant")

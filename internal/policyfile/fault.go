@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"decklog/commands"
 )
 
 // Fault is one thing that is wrong in a policy file, and how to put it right.
@@ -58,31 +60,9 @@ func (f *faults) sorted() []Fault {
 func nearest(word string, names []string) string {
 	best, least := "", max(1, utf8.RuneCountInString(word)/3)+1
 	for _, name := range names {
-		if d := distance(strings.ToLower(word), name); d < least {
+		if d := commands.Distance(strings.ToLower(word), name); d < least {
 			best, least = name, d
 		}
 	}
 	return best
-}
-
-// distance counts the characters to put in, take out or change to make a into b.
-func distance(a, b string) int {
-	from, to := []rune(a), []rune(b)
-	row := make([]int, len(to)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i, r := range from {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, s := range to {
-			change := diagonal
-			if r != s {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(to)]
 }

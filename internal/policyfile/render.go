@@ -36,6 +36,9 @@ func Render(p events.Policy) []byte {
 	b.WriteString("\n[sessions]\n")
 	line("ignore", quoteAll(p.Sessions.Ignore), "directories whose sessions take no part")
 
+	if len(p.Seats)+len(p.Persons)+len(p.Areas)+len(p.Alerts) == 0 {
+		b.WriteString(rosterExample)
+	}
 	for i, s := range p.Seats {
 		b.WriteString("\n[[seats]]\n")
 		says := ""
@@ -81,6 +84,21 @@ func Render(p events.Policy) []byte {
 	}
 	return b.Bytes()
 }
+
+// rosterExample is what a file without a roster shows of how to write one.
+const rosterExample = `
+# A roster, which has nobody yet. Once it names persons, nobody else is one; once
+# it names seats, nobody takes another.
+#
+# [[seats]]                  # in order; the first is the default seat
+# name = "smith"
+#
+# [[persons]]
+# name = "ana"
+# os_user = "ana"            # whose processes are this person's sessions
+# home = "smith"
+# roles = ["owner"]
+`
 
 // writeSpan is a length of time without the zeros that Go puts behind it.
 func writeSpan(s events.Span) string {

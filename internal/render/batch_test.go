@@ -59,7 +59,7 @@ func checkClipped(t rapid.TB, m render.Message, room int) {
 	if len(got.refs) != len(m.Refs) {
 		t.Fatalf("%d of %d refs:\n%s", len(got.refs), len(m.Refs), text)
 	}
-	if m.Intent == events.Request && !strings.HasSuffix(text, ` -- "your answer"`) {
+	if m.Intent == events.Request && !strings.HasSuffix(text, `,"body":"your answer"}`) {
 		t.Fatalf("no reply call:\n%s", text)
 	}
 

@@ -94,7 +94,7 @@ func TestOnlyARequestShowsAReplyCall(t *testing.T) {
 func TestAMessageSaysWhatItIsBesideTheFirstOfItsKind(t *testing.T) {
 	for says, change := range map[string]func(*render.Message){
 		"This is a stub: its answer is still to come, under the same id.":                           func(m *render.Message) { m.Pending = true },
-		"Reply when it is final, by tool: ":                                                         func(m *render.Message) { m.Pending = true },
+		"Reply when it is final, by command line: ":                                                 func(m *render.Message) { m.Pending = true },
 		"This replaces the stub with the same id.":                                                  func(m *render.Message) { m.Edited = true },
 		"This is a repeat: if its id is already in your context, do not act on it twice.":           func(m *render.Message) { m.Attempt = 2 },
 		"This is a repeat: if this edited text is already in your context, do not act on it twice.": func(m *render.Message) { m.Attempt, m.Edited = 2, true },
@@ -114,7 +114,9 @@ func TestAReplyCallHoldsNothingThatAShellOrJSONReads(t *testing.T) {
 	m := request()
 	m.ID = "id$(rm -rf)\"'`\n;|é:1.2_3@x-4"
 	text := show(m)
-	if want := `decklog send --reply-to idrm-rf:1.2_3@x-4 -- "your answer"`; !strings.HasSuffix(text, want) {
+	want := `decklog send --reply-to idrm-rf:1.2_3@x-4 -- "your answer"` + "\nOr, where decklog's tools are installed: " +
+		`decklog_send {"reply_to":"idrm-rf:1.2_3@x-4","body":"your answer"}`
+	if !strings.HasSuffix(text, want) {
 		t.Errorf("ends otherwise than %s:\n%s", want, text)
 	}
 }

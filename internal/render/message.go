@@ -134,14 +134,14 @@ func (m Message) hints(clipped bool) []string {
 	say(m.Redacted, "Its body was redacted and cannot be read.")
 	say(clipped, "Clipped. All of it: decklog thread "+id)
 	say(slices.ContainsFunc(m.Refs, ofRepository), "A file: or commit: ref is an address in the sender's repository: open it yourself.")
-	say(slices.ContainsFunc(m.Refs, ofTranscript), "A ref to a transcript is read by: decklog history read ADDRESS")
+	say(slices.ContainsFunc(m.Refs, ofTranscript), "A ref to a transcript is an address in the sender's own harness: ask the sender for what it says.")
 	if m.Intent == events.Request {
 		when := "once"
 		if m.Pending {
 			when = "when it is final"
 		}
-		say(true, "Reply "+when+`, by tool: decklog_send {"reply_to":"`+id+`","body":"your answer"}`)
-		say(true, "Or by command line: decklog send --reply-to "+id+` -- "your answer"`)
+		say(true, "Reply "+when+`, by command line: decklog send --reply-to `+id+` -- "your answer"`)
+		say(true, `Or, where decklog's tools are installed: decklog_send {"reply_to":"`+id+`","body":"your answer"}`)
 	}
 	return lines
 }
