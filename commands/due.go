@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 
 	"decklog/events"
 	"decklog/projections"
@@ -10,11 +11,6 @@ import (
 // DueMax bounds how many messages of one mailbox a look at what is due finds to
 // be over; what is left is noticed by the next.
 const DueMax = 50
-
-// SendsLookedAtMax bounds how many of a participant's sends that are not settled
-// it looks at, the oldest first: more than anybody has who keeps to the default
-// rates of a session.
-const SendsLookedAtMax = 1000
 
 // Due is what has fallen due around a participant, and was not recorded yet, as
 // seen at this moment, in its own mailboxes and for what it sent. It is one kind
@@ -26,32 +22,24 @@ const SendsLookedAtMax = 1000
 func Due(s *projections.State, c Call, who events.Participant, now events.Time, p events.Policy) []events.Proposed {
 	d := due{Call: c, s: s, who: who, now: now, limits: p.Limits, seen: map[string]bool{}}
 	boxes := s.Mailboxes(who)
-	var sends []*projections.Message
-	s.OpenSends(who, func(m *projections.Message) bool {
-		sends = append(sends, m)
-		return len(sends) < SendsLookedAtMax
-	})
-	each := func(look func(*projections.Message, *projections.Delivery)) {
-		for _, m := range sends {
-			for i := range m.Deliveries {
-				if dl := &m.Deliveries[i]; m.Deleted == nil && dl.Waits() {
-					look(m, dl)
-				}
-			}
-		}
-	}
 	for _, at := range boxes {
 		d.leaseEnded(at)
 	}
-	each(func(_ *projections.Message, dl *projections.Delivery) { d.leaseEnded(dl.At) })
+	s.OpenSends(who, func(_ *projections.Message, dl *projections.Delivery) bool {
+		d.leaseEnded(dl.At)
+		return false // all of that mailbox
+	})
 	if len(d.out) == 0 {
-		each(func(_ *projections.Message, dl *projections.Delivery) { d.ended(s.Session(dl.At.Session())) })
+		s.OpenSends(who, func(_ *projections.Message, dl *projections.Delivery) bool {
+			d.ended(s.Session(dl.At.Session()))
+			return false
+		})
 	}
 	if len(d.out) == 0 {
 		for _, at := range boxes {
 			d.expired(at)
 		}
-		each(d.lost)
+		d.lost()
 	}
 	return d.out
 }
@@ -154,21 +142,40 @@ func (d *due) expire(m *projections.Message, at events.Participant, dl *projecti
 		events.MessageExpired{Message: m.ID, Thread: m.Thread, Mailbox: at})
 }
 
-// lost records that a message which the participant sent cannot arrive any more:
-// its recipient may never run again to notice it.
-func (d *due) lost(m *projections.Message, dl *projections.Delivery) {
-	if d.now >= m.Expires {
-		d.expire(m, dl.At, dl)
-		return
+// lost records what the participant sent and what cannot arrive any more, the
+// oldest first: a recipient may never run again to notice it. In each mailbox it
+// goes as far as the first that is not lost; those behind it were sent later.
+func (d *due) lost() {
+	type delivery struct {
+		*projections.Message
+		of *projections.Delivery
 	}
+	var lost []delivery
+	d.s.OpenSends(d.who, func(m *projections.Message, dl *projections.Delivery) bool {
+		if d.now < m.Expires && !d.sessionEnded(m, dl) {
+			return false
+		}
+		lost = append(lost, delivery{m, dl})
+		return len(lost) < DueMax
+	})
+	slices.SortFunc(lost, func(a, b delivery) int { return int(a.Position - b.Position) })
+	for _, l := range lost {
+		if d.now >= l.Expires {
+			d.expire(l.Message, l.of.At, l.of)
+		} else if d.once(lossKey(events.ItemMessage, l.ID, l.of.At)) {
+			d.undelivered(l.Message, l.of.At, events.ItemMessage, events.LostSessionEnded)
+		}
+	}
+}
+
+// sessionEnded says whether a message was for a session that ended, and was not
+// resumed in time.
+func (d *due) sessionEnded(m *projections.Message, dl *projections.Delivery) bool {
 	row := d.s.Session(dl.At.Session())
-	if row == nil || dl.To.Session() == "" || row.Left == nil || d.limits.ResumeWithin == 0 {
-		return
+	if row == nil || row.Left == nil || dl.To.Session() == "" || d.limits.ResumeWithin == 0 {
+		return false
 	}
-	since := max(*row.Left, m.Sent)
-	if d.now.Sub(since) >= d.limits.ResumeWithin.Std() && d.once(lossKey(events.ItemMessage, m.ID, dl.At)) {
-		d.undelivered(m, dl.At, events.ItemMessage, events.LostSessionEnded)
-	}
+	return d.now.Sub(max(*row.Left, m.Sent)) >= d.limits.ResumeWithin.Std()
 }
 
 // ended records that a session is live no more, once that is known of its

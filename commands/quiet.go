@@ -37,9 +37,9 @@ func Quiet(s *projections.State, c Call, who events.Participant, lookEvery time.
 			return true
 		})
 	}
-	s.OpenSends(who, func(m *projections.Message) bool {
+	s.OpenSends(who, func(m *projections.Message, _ *projections.Delivery) bool {
 		later(m.Expires)
-		return until == nil
+		return false
 	})
 	if until == nil && len(s.OwedItems(boxes, nil, 1))+len(s.OwedItems(nil, boxes, 1)) > 0 {
 		later(look)

@@ -211,7 +211,7 @@ func TestEveryLookAtAnyHistoryIsAnswered(t *testing.T) {
 			s.Current(who).Runs(now)
 			s.Mailboxes(who)
 			s.Queue(who, func(q projections.Queued) bool { return q.Message.Awaited(now) || q.Delivery.Waits() })
-			s.OpenSends(who, func(m *projections.Message) bool { return m.Lost() || true })
+			s.OpenSends(who, func(m *projections.Message, d *projections.Delivery) bool { return m.Lost() || d.Waits() })
 			s.SentSince(who, now, 1e9, 5)
 			s.RefusedSince(who, now, 1e9, 5)
 			s.OwedItems([]events.Participant{who}, nil, 0)
@@ -331,4 +331,57 @@ func FuzzCursor(f *testing.F) {
 			t.Fatalf("%q is taken for %d, whose cursor is %q", cursor, at, q.Cursor(at))
 		}
 	})
+}
+
+// Found by a random history: what waits no more is not leased, whatever an event says.
+func TestALeaseOfWhatWaitsNoMoreCountsNothing(t *testing.T) {
+	items := []events.Leased{{Kind: events.ItemMessage, Message: "m", Thread: "t", Attempt: 1}}
+	s := projections.On(folded(t, placed(
+		events.MessageSent{Message: "m", Thread: "t", Author: events.Author{ID: "s1"}, To: events.Recipient{ID: "s2"}, Deliveries: []events.Delivery{{To: "s2", State: events.StateQueued}}},
+		events.MessageDeleted{Message: "m", Thread: "t"},
+		events.MailboxLeased{Lease: "l", Mailbox: "s2", Items: items},
+		events.MessageDeleted{Message: "m", Thread: "t"},
+	), func() int { return 1 }))
+	if n := s.Mailbox("s2").Waiting; n != 0 {
+		t.Errorf("%d wait", n)
+	}
+	if d := s.Message("m").Main(); d.Waits() || d.Attempt != 0 {
+		t.Errorf("the delivery is %+v", d)
+	}
+}
+
+// A sender's open messages are found mailbox by mailbox, so that many in one
+// hide none in another.
+func TestOpenSendsAreVisitedMailboxByMailbox(t *testing.T) {
+	var es []events.Event
+	send := func(id string, to events.Participant) {
+		es = append(es, events.MessageSent{
+			Message: events.MessageID(id), Thread: "t", Author: events.Author{ID: "s1", Kind: events.KindSession}, To: events.Recipient{ID: to},
+			Deliveries: []events.Delivery{{To: to, State: events.StateQueued}},
+		})
+	}
+	send("a1", "a")
+	send("a2", "a")
+	send("b1", "b")
+	send("ab1", "ab")
+	send("a3", "a")
+	es = append(es, events.MailboxConfirmed{Mailbox: "a", Items: []events.Leased{{Kind: events.ItemMessage, Message: "a1"}}})
+	send("n1", "@name")
+	es = append(es, events.MailboxTaken{Mailbox: "@name", Session: "b", Items: []events.Moved{{Message: "n1"}}})
+	s := projections.On(folded(t, placed(es...), func() int { return 3 }))
+	visited := func(each int) (ids []string) {
+		left := map[events.Participant]int{}
+		s.OpenSends("s1", func(m *projections.Message, d *projections.Delivery) bool {
+			ids = append(ids, string(d.At)+" "+string(m.ID))
+			left[d.At]++
+			return left[d.At] < each
+		})
+		return ids
+	}
+	if got := visited(10); !slices.Equal(got, []string{"a a2", "a a3", "ab ab1", "b b1", "b n1"}) {
+		t.Errorf("visited %v", got)
+	}
+	if got := visited(1); !slices.Equal(got, []string{"a a2", "ab ab1", "b b1"}) {
+		t.Errorf("visited, one in each, %v", got)
+	}
 }

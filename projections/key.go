@@ -15,7 +15,7 @@ import (
 //	queue   MAILBOX   POSITION  ITEM    what waits in a mailbox, oldest first
 //	inbox   WHO       POSITION  the messages that went to somebody
 //	sent    WHO       POSITION  the messages that somebody, or a machine, sent
-//	open    WHO       POSITION  those of them that are neither taken nor lost
+//	open    WHO       MAILBOX   POSITION  those of them that wait in a mailbox
 //	refusal WHO       POSITION  what somebody was refused
 //	live    SESSION             the sessions that joined and have not left
 //	process BOOT PID START      the session that joined last from a process

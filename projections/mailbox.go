@@ -133,12 +133,21 @@ func (m *Message) lost(at, to events.Participant) *Delivery {
 
 func (s *State) enqueue(p events.Participant, m *Message) {
 	s.mark(queueKey(p, m.Position, messageMark, m.ID), "-")
+	if m.Author.Kind != events.KindBot {
+		s.mark(openKey(m, p), string(m.ID))
+	}
 	s.mailboxes.change(s, string(p)).Waiting++
 }
 
 func (s *State) dequeue(p events.Participant, m *Message) {
 	s.unmark(queueKey(p, m.Position, messageMark, m.ID))
+	s.unmark(openKey(m, p))
 	s.mailboxes.change(s, string(p)).Waiting--
+}
+
+// openKey is of a message that its sender has to hear of yet, because it waits.
+func openKey(m *Message, at events.Participant) string {
+	return key("open", string(m.Author.ID), string(at), place(m.Position))
 }
 
 // offerAgain offers what was delivered as a stub once more, now that it is
@@ -146,12 +155,10 @@ func (s *State) dequeue(p events.Participant, m *Message) {
 func (s *State) offerAgain(m *Message, d *Delivery) {
 	d.State, d.Again, d.AsStub, d.Unconfirmed = events.StateQueued, true, false, 0
 	s.enqueue(d.At, m)
-	s.opens(m)
 }
 
 // tell puts the telling of a loss into the sender's mailbox.
 func (s *State) tell(m *Message, d *Delivery, reason events.LostReason, at events.Position) {
-	s.unmark(key("open", string(m.Author.ID), place(m.Position)))
 	if m.Author.Kind == events.KindBot || m.Deleted != nil {
 		return
 	}
@@ -262,7 +269,6 @@ func (s *State) mailboxConfirmed(e events.MailboxConfirmed, r events.Recorded) {
 		}
 		s.dequeue(d.At, m)
 		d.State, d.Again = events.StateDelivered, false
-		s.unmark(key("open", string(m.Author.ID), place(m.Position)))
 		if it.Pending && m.Turn != events.Working && m.Deleted == nil {
 			s.offerAgain(m, d) // it turned final between the lease and its confirm
 		}
@@ -379,11 +385,35 @@ func (s *State) loseMessage(id events.MessageID, at events.Participant, state ev
 	s.tell(m, d, reason, r.Position)
 }
 
+// OpenBoxesMax bounds in how many mailboxes a sender's open messages are looked
+// for.
+const OpenBoxesMax = 1000
+
 // OpenSends visits what somebody sent and what is neither delivered nor lost
-// yet, oldest first, until visit returns false.
-func (s *State) OpenSends(who events.Participant, visit func(*Message) bool) {
-	s.scan(key("open", string(who), ""), "", false, func(_ string, value []byte) bool {
-		m := s.Message(events.MessageID(value))
-		return m == nil || visit(m)
-	})
+// yet, mailbox by mailbox, in each the oldest first. When visit returns false it
+// goes on with the next mailbox: what a sender has in the mailbox of one who
+// takes his time hides no loss in another's.
+func (s *State) OpenSends(who events.Participant, visit func(*Message, *Delivery) bool) {
+	prefix := key("open", string(who), "")
+	after := ""
+	for range OpenBoxesMax {
+		box := ""
+		s.scan(prefix, after, false, func(k string, value []byte) bool {
+			at := part(k, 2)
+			if box != "" && at != box {
+				return false
+			}
+			box = at
+			m := s.Message(events.MessageID(value))
+			if m == nil {
+				return true
+			}
+			d := m.Delivery(events.Participant(box))
+			return d == nil || visit(m, d)
+		})
+		if box == "" {
+			return
+		}
+		after = prefix + box + "\t\xff" // behind every position
+	}
 }

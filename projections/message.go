@@ -190,7 +190,6 @@ func (s *State) messageSent(e events.MessageSent, r events.Recorded) {
 		s.enqueue(d.To, m)
 		s.mark(key("inbox", string(d.To), at), string(m.ID))
 	}
-	s.opens(m)
 	sent := strconv.FormatInt(int64(r.Time), 10) + " " + string(m.ID)
 	s.mark(key("sent", string(m.Author.ID), at), sent)
 	if m.Author.Device != "" {
@@ -208,13 +207,6 @@ func (s *State) messageSent(e events.MessageSent, r events.Recorded) {
 	}
 	s.mark(key("talk", string(m.Thread), at), class+" "+sent)
 	s.threadSpoken(m, parent)
-}
-
-// opens remembers that its sender has to hear what becomes of a message.
-func (s *State) opens(m *Message) {
-	if m.Author.Kind != events.KindBot {
-		s.mark(key("open", string(m.Author.ID), place(m.Position)), string(m.ID))
-	}
 }
 
 func deviceKey(host string) string { return "device:" + host }
@@ -262,7 +254,6 @@ func (s *State) messageDeleted(e events.MessageDeleted, r events.Recorded) {
 		}
 		s.dropNotice(m, d)
 	}
-	s.unmark(key("open", string(m.Author.ID), place(m.Position)))
 	s.threadDeleted(m)
 }
 

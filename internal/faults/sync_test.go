@@ -240,7 +240,7 @@ func TestAfterASyncThatFailedTheLedgerAnswersNothingMore(t *testing.T) {
 		t.Run(journal, func(t *testing.T) {
 			t.Setenv(faults.JournalVar, journal)
 			rounds, failed := often(20, 2), 0
-			settled := 0
+			settled, passedOver := 0, 0
 			for round := range rounds {
 				d := newDisk(nil)
 				once, at := round%2 == 0, 20+rand.IntN(60)
@@ -260,7 +260,9 @@ func TestAfterASyncThatFailedTheLedgerAnswersNothingMore(t *testing.T) {
 					said = append(said, strings.Join(f[:min(3, len(f))], " "))
 				}
 				want := []string{"again unknown_outcome", "look unknown_outcome"}
-				if len(said) != 3 || !strings.HasSuffix(said[0], " unknown_outcome") || !slices.Equal(said[1:], want) {
+				if len(said) == 0 && once {
+					passedOver++ // it was the sync of a checkpoint, which is done again
+				} else if len(said) != 3 || !strings.HasSuffix(said[0], " unknown_outcome") || !slices.Equal(said[1:], want) {
 					t.Fatalf("round %d, sync %d failed (once: %v): it said %q", round, at, once, said)
 				}
 				for what, files := range map[string]map[string][]byte{"as the machine sees it": seen, "after a power cut": left} {
@@ -270,8 +272,9 @@ func TestAfterASyncThatFailedTheLedgerAnswersNothingMore(t *testing.T) {
 					settled += mine.settle(t, ledger, begun.Add(time.Minute))
 				}
 			}
-			t.Logf("%s: %d rounds, %d syncs failed, %d sends settled by asking again", journal, rounds, failed, settled)
-			if failed == 0 {
+			t.Logf("%s: %d rounds, %d syncs failed, of which %d were of checkpoints and done again; %d sends settled by asking again",
+				journal, rounds, failed, passedOver, settled)
+			if failed == passedOver {
 				t.Error("no sync failed: nothing was tested")
 			}
 		})
@@ -313,7 +316,7 @@ var rooms = map[string]func(t *testing.T) room{
 	},
 	"tmpfs": func(t *testing.T) room {
 		folder := t.TempDir()
-		if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=4m"); err != nil {
+		if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=32m"); err != nil {
 			t.Skipf("needs tmpfs: mount: %v", err)
 		}
 		t.Cleanup(func() { _ = unix.Unmount(folder, unix.MNT_DETACH) })
@@ -324,7 +327,7 @@ var rooms = map[string]func(t *testing.T) room{
 				f, err := os.Create(filler)
 				must(t, err)
 				defer f.Close()
-				for chunk := make([]byte, 4096); ; {
+				for chunk := make([]byte, 64<<10); ; {
 					if _, err := f.Write(chunk); err != nil {
 						break
 					}
@@ -350,8 +353,8 @@ func TestAFullDiskRefusesAndTheLedgerGoesOnOnceThereIsRoom(t *testing.T) {
 				outcomes := map[string]int{}
 				for range often(20, 2) {
 					for range 20 + rand.IntN(20) {
-						if _, more := w.hear(h); !more {
-							t.Fatalf("it ended by itself: %v", w.fails)
+						if line, more := w.hear(h); !more || strings.HasPrefix(line, "failed") {
+							t.Fatalf("with room: %q %v", line, w.fails)
 						}
 					}
 					r.fill()

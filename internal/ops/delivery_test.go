@@ -391,9 +391,9 @@ func TestTheInstructionComesFirstAndAgainUntilItIsConfirmed(t *testing.T) {
 		}
 		d.after(10 * time.Second)
 	}
-	o := d.take(bob)
+	d.take(bob)
 	two := d.send(alice, inform(bob, "two"))
-	o = d.lease(bob)
+	o := d.lease(bob)
 	if d.offers(o, two.ID); o.Instruction != "" {
 		t.Errorf("it is owed again: %+v", o)
 	}
@@ -676,12 +676,18 @@ func persons(d *desk) {
 	d.policy.Persons = []events.Person{{Name: "ana", OSUser: "ana"}, {Name: "ben", OSUser: "ben"}}
 }
 
-func (d *desk) of(user, session string, change ...func(*ops.JoinRequest)) {
+func (d *desk) joinOf(user, session string, change ...func(*ops.JoinRequest)) {
 	d.t.Helper()
 	was := d.World.OSUser
 	d.World.OSUser = user
 	d.join(session, change...)
 	d.World.OSUser = was
+}
+
+// of joins a session of a user's, and gives it the instruction.
+func (d *desk) of(user, session string, change ...func(*ops.JoinRequest)) {
+	d.t.Helper()
+	d.joinOf(user, session, change...)
 	d.take(session)
 }
 

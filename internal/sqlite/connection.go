@@ -37,6 +37,7 @@ func settings(journal string, busy time.Duration) []setting {
 		{"temp_store", 2},         // and no part of one passes through a temporary file
 		{"trusted_schema", 0},     // the file's own SQL gets no function that acts outside it
 		{"recursive_triggers", 1}, // REPLACE does not go past the triggers either
+		{"cache_size", -8192},     // KiB: the pages of a question of hundreds of rows stay for the next
 		{"wal_autocheckpoint", 1000},
 		{"journal_size_limit", 16 << 20},
 	}

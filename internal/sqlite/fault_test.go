@@ -120,7 +120,7 @@ func TestAnErrorThatSQLiteRolledBackForFailsTheUpdateThatIgnoresIt(t *testing.T)
 	f.onWrite.Store(&full)
 	// More than the cache holds, so that pages go to the log before the commit.
 	err := l.Update(func(tx events.Tx) error {
-		for n := range 64 {
+		for n := range 128 {
 			tx.Rows().Put(fmt.Sprint(n), make([]byte, 100_000))
 		}
 		f.onWrite.Store(nil)

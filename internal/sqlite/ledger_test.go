@@ -126,7 +126,7 @@ func TestEveryConnectionHasTheSettings(t *testing.T) {
 				defer l.connections.giveBack(c)
 				for name, want := range map[string]string{
 					"synchronous": synchronous, "busy_timeout": "10000", "foreign_keys": "1", "secure_delete": "1",
-					"temp_store": "2", "trusted_schema": "0", "recursive_triggers": "1", "wal_autocheckpoint": "1000", "journal_size_limit": "16777216",
+					"temp_store": "2", "trusted_schema": "0", "recursive_triggers": "1", "cache_size": "-8192", "wal_autocheckpoint": "1000", "journal_size_limit": "16777216",
 					"journal_mode": journal, "application_id": "1684366187", "user_version": "1",
 				} {
 					if got, err := c.pragma(name); got != want || err != nil {
