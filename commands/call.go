@@ -29,6 +29,10 @@ type Call struct {
 type Caller struct {
 	ID   events.Participant
 	Kind events.ParticipantKind
+	// Left is the session that a harness names and that has ended, when nobody
+	// was named and the caller is therefore its user. What only a person may do
+	// is then refused: it may be the agent that asks.
+	Left events.SessionID
 }
 
 // Known says whether it can be told who acts.

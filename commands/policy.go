@@ -22,6 +22,10 @@ func (c AdoptPolicy) Decide(s *projections.State, now events.Time, p events.Poli
 	if c.Caller.Kind != events.KindPerson {
 		return nil, refuse(PersonOnly, "%s is no person, and only a person adopts a policy", c.Caller.ID)
 	}
+	if c.Caller.Left != "" {
+		return nil, refuse(NoCaller, "this runs in a harness whose session %s has ended; an agent is not taken for its user here", c.Caller.Left).
+			fix("have the person run it outside of the harness, or name the person with --as").example("decklog policy adopt --as @NAME")
+	}
 	if _, known := c.author(s, now, p); !known {
 		return nil, NotLive(s, c.Call, now)
 	}

@@ -351,7 +351,7 @@ func TestAFullDiskRefusesAndTheLedgerGoesOnOnceThereIsRoom(t *testing.T) {
 				h := newHistory()
 				w := hire(t, r.ledger, "ada", begun)
 				outcomes := map[string]int{}
-				for range often(20, 2) {
+				for round := range often(20, 2) {
 					for range 20 + rand.IntN(20) {
 						if line, more := w.hear(h); !more || strings.HasPrefix(line, "failed") {
 							t.Fatalf("with room: %q %v", line, w.fails)
@@ -363,18 +363,28 @@ func TestAFullDiskRefusesAndTheLedgerGoesOnOnceThereIsRoom(t *testing.T) {
 							t.Fatalf("it ended by itself: %v", w.fails)
 						}
 					}
+					unknown := false
 					for _, f := range w.fails {
 						code := f[1]
 						if f[0] == "failed" {
 							code = f[2]
+							unknown = code == "unknown_outcome"
 						}
 						outcomes[f[0]+" "+code]++
+						if unknown && journal == "delete" {
+							continue // see README.md, what is left
+						}
 						if f[0] == "failed" && code != "no_space" || f[0] == "look" && code != "ok" {
 							t.Fatalf("with a full disk: %v", w.fails)
 						}
 					}
 					w.fails = nil
 					r.free()
+					if unknown {
+						w.kill(h)
+						w = hire(t, r.ledger, fmt.Sprint("ada-", round), begun.Add(time.Duration(round)*time.Minute))
+						continue
+					}
 					before := h.acknowledged()
 					_, err := w.stdin.Write([]byte("go on\n"))
 					must(t, err)

@@ -1013,7 +1013,7 @@ func TestWhatNobodyTakesWithinADayExpiresAndItsSenderIsTold(t *testing.T) {
 	o := d.take(alice)
 	d.stands(toSession.ID, events.StateExpired, events.LostExpired)
 	d.stands(toSeat.ID, events.StateExpired, events.LostExpired)
-	if len(o.Notices) != 2 || o.Notices[0].Reason != events.LostExpired {
+	if len(o.Notices) != 2 || o.Notices[0].Message != toSession.ID || o.Notices[1].Message != toSeat.ID || o.Notices[0].Reason != events.LostExpired {
 		t.Errorf("told %+v", o.Notices)
 	}
 	d.owes(toSeat.ID) // silence closes nothing
@@ -1204,4 +1204,22 @@ func TestARunRecordsABoundedPartOfWhatIsDue(t *testing.T) {
 		t.Errorf("%d expired, in %d runs", len(expired), runs)
 	}
 	d.verified()
+}
+
+func TestLossesAreToldTheOldestFirst(t *testing.T) {
+	d := newDesk(t)
+	d.policy.Seats = seats("smith")
+	d.running(alice, 1)
+	d.running(bob, 2)
+	first := d.send(alice, inform(bob, "one"))
+	second := d.send(alice, inform("@smith", "two"))
+	third := d.send(alice, inform(bob, "three"))
+	d.after(25 * time.Hour)
+	var told []events.MessageID
+	for _, n := range d.take(alice).Notices {
+		told = append(told, n.Message)
+	}
+	if !slices.Equal(told, []events.MessageID{first.ID, second.ID, third.ID}) {
+		t.Errorf("told %v", told)
+	}
 }

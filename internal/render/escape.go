@@ -110,12 +110,12 @@ func (s style) escape(body string) string {
 	return string(b)
 }
 
-// attribute writes the value of an attribute in at most AttributeBytesMax bytes,
-// those of the escapes included: a name that is made of nothing else must not
-// make a frame that no harness takes whole.
-func (s style) attribute(value string) string {
+// value writes the value of an attribute of at most AttributeBytesMax bytes,
+// counted before it is escaped; in a tight frame after: a name that is made of
+// nothing but escapes must not make a frame that no harness takes whole.
+func (s style) value(value string) string {
 	written := s.escapeAttribute(value, AttributeBytesMax)
-	for most := AttributeBytesMax; len(written) > AttributeBytesMax; {
+	for most := AttributeBytesMax; s.tight && len(written) > AttributeBytesMax; {
 		most -= max(1, (len(written)-AttributeBytesMax)/len("&quot;"))
 		written = s.escapeAttribute(value, max(most, len(ellipsis)))
 	}

@@ -83,8 +83,7 @@ func TestAnAttributeStaysInItsQuotesAndItsBound(t *testing.T) {
 		strings.Repeat("é", 400):            strings.Repeat("é", 126) + "…",
 		strings.Repeat("日", 85) + "x":       strings.Repeat("日", 85) + "x",
 		strings.Repeat("日", 86):             strings.Repeat("日", 84) + "…",
-		strings.Repeat(`"`, 42):             strings.Repeat(`"`, 42), // each takes six bytes
-		strings.Repeat(`"`, 257):            strings.Repeat(`"`, 42) + "…",
+		strings.Repeat(`"`, 257):            strings.Repeat(`"`, 253) + "…",
 		strings.Repeat("\u200b", 400):       "",
 		strings.Repeat("\u200b", 400) + "x": "x",
 	} {
@@ -143,4 +142,22 @@ func sorted(attributes map[string]string) []string {
 	}
 	slices.Sort(s)
 	return s
+}
+
+func TestNamesOfNothingButEscapesMakeNoFrameThatNoHarnessTakes(t *testing.T) {
+	m := request()
+	quotes := strings.Repeat(`"`, 300)
+	m.Seat, m.Harness, m.Person, m.Repo, m.Branch = quotes, quotes, quotes, quotes, quotes
+	m.Refs = nil
+	for range 10 {
+		m.Refs = append(m.Refs, "file:"+strings.Repeat("x", 500))
+	}
+	const budget = 9000
+	text := render.Text(budget, "", []render.Item{m})
+	if n := render.EncodedLen(text); n > budget {
+		t.Errorf("%d bytes in a budget of %d", n, budget)
+	}
+	if got := parseOne(t, text); !strings.HasPrefix(got.attributes["branch"], `""""`) || len(got.refs) != 10 {
+		t.Errorf("shown as %+v", got.attributes)
+	}
 }

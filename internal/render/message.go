@@ -38,6 +38,10 @@ type Message struct {
 	Refs     []string // at most 10 addresses of at most RefBytesMax bytes
 }
 
+// usualFrameMax is what a frame of ordinary names and refs takes at most. A
+// budget under it is nobody's, and no reason to say less of who wrote.
+const usualFrameMax = 8192
+
 // show writes the message in at most budget encoded bytes. Only its body is
 // clipped, and only when that saves anything; a frame that is larger than the
 // budget stands whole, because a broken one could be read as something else.
@@ -53,6 +57,10 @@ func (m Message) show(s style, budget int) string {
 	}
 	const mark = "\n" + ellipsis
 	bare := m.frame(s, mark, true)
+	if !s.tight && budget >= usualFrameMax && EncodedLen(bare) > budget {
+		s.tight = true
+		return m.show(s, budget)
+	}
 	if EncodedLen(bare) >= size {
 		return whole
 	}

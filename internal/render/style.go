@@ -14,6 +14,7 @@ type style struct {
 	empty           string // in place of beginEnd, on a tag without content
 	end, endEnd     string
 	lookalikes      *unicode.RangeTable
+	tight           bool // attributes are cut by what is written of them
 }
 
 var angle = style{
@@ -55,7 +56,7 @@ func (s style) refTag(address string) string {
 func (s style) attributes(attributes []attribute) string {
 	var b strings.Builder
 	for _, a := range attributes {
-		if v := s.attribute(a.value); v != "" {
+		if v := s.value(a.value); v != "" {
 			b.WriteString(" " + a.name + `="` + v + `"`)
 		}
 	}
