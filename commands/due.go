@@ -8,8 +8,8 @@ import (
 	"decklog/projections"
 )
 
-// DueMax bounds how many messages of one mailbox a look at what is due finds to
-// be over; what is left is noticed by the next.
+// DueMax bounds how many messages, of a mailbox or of what somebody sent, one
+// look finds to be over; what is left is noticed by the next.
 const DueMax = 50
 
 // Due is what has fallen due around a participant, and was not recorded yet, as

@@ -129,8 +129,9 @@ func (d *draft) keyReused() *Refusal {
 	e := d.Earlier
 	same := d.To == e.Addressed && d.intent == e.Intent && d.turn == e.Turn && slices.Equal(d.refs, e.Refs) &&
 		(d.ReplyTo == string(e.ReplyTo) || d.ReplyTo != "" && strings.HasPrefix(string(e.ReplyTo), d.ReplyTo))
-	// What the message says now may be an edit of it, and what was deleted says
-	// nothing any more; the first body, while it is there, settles it.
+	// What the message says now may be an edit of it; the first body, while it is
+	// there, settles it. Of what was deleted only the length is left.
+	same = same && e.Body.Bytes == len(d.body)
 	if same && d.EarlierBody != nil {
 		same = string(d.EarlierBody.Text) == string(d.body)
 	}

@@ -267,8 +267,11 @@ func (v *visit) deliver() (printed bool, err error) {
 		Asker: ops.Asker{As: v.in.Session}, Harness: v.harness.name, Hook: v.in.Event, Budget: v.harness.budget,
 		Stopping: v.moment == stop, Late: late,
 	}
-	if waits, err := v.ops.Waits(request); err != nil || !waits {
+	switch waits, err := v.ops.Waits(request); {
+	case err != nil:
 		return false, err
+	case !waits:
+		return false, v.ops.Silence(v.session())
 	}
 	faults.Point("before-lease")
 	offered, r, err := v.ops.Lease(request)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ type desk struct {
 	dead   map[int]bool
 	busy   map[events.SessionID]events.Time
 	policy events.Policy
-	n      uint64
+	n      atomic.Uint64 // what is random is counted, so that a test plays the same twice
 }
 
 const (
@@ -44,8 +45,7 @@ func newDesk(t rapid.TB) *desk {
 		World: ops.World{
 			Now: func() events.Time { return d.now },
 			Random: func(b []byte) {
-				d.n++
-				binary.BigEndian.PutUint64(b[len(b)-8:], d.n)
+				binary.BigEndian.PutUint64(b[len(b)-8:], d.n.Add(1))
 			},
 			Alive: func(p events.Process) bool { return !d.dead[p.PID] },
 			Seen: func(id events.SessionID) (bool, events.Time, bool) {

@@ -40,7 +40,7 @@ func TestInsideAHarnessNobodyActsAsSomebodyElse(t *testing.T) {
 		{what: "one harness inside another, by the nearest process", variables: map[string]string{"CLAUDE_CODE_SESSION_ID": alice, "CODEX_THREAD_ID": codex}, ancestors: []int{8, 5, 1}, is: codex},
 		{what: "the same, the other way round", variables: map[string]string{"CLAUDE_CODE_SESSION_ID": alice, "CODEX_THREAD_ID": codex}, ancestors: []int{1, 5}, is: alice},
 		{what: "a variable of an ended session, and a live process", variables: map[string]string{"CLAUDE_CODE_SESSION_ID": gone}, ancestors: []int{2}, is: bob},
-		{what: "a variable of an ended session alone", variables: map[string]string{"CLAUDE_CODE_SESSION_ID": gone}},
+		{what: "a variable of an ended session alone is silent", variables: map[string]string{"CLAUDE_CODE_SESSION_ID": gone}, is: "@ana"},
 		{what: "a variable that is no id", variables: map[string]string{"CLAUDE_CODE_SESSION_ID": "@ana"}, is: "@ana"},
 		{what: "a process of an ended session", ancestors: []int{6}, is: "@ana"},
 	} {

@@ -1,7 +1,6 @@
 package ops_test
 
 import (
-	"crypto/rand"
 	"fmt"
 	"sync"
 	"testing"
@@ -31,7 +30,6 @@ func atOnce(n int, run func(i int)) {
 // F3: of hook runs that start in the same moment, one takes each message.
 func TestOfHookRunsAtOnceOneTakesEachMessage(t *testing.T) {
 	d := newDesk(t)
-	d.World.Random = func(b []byte) { _, _ = rand.Read(b) } // from many at once
 	l := &d.policy.Limits
 	l.SessionRate, l.DeviceRate, l.PersonRate = 0, 0, 0
 	d.ready(alice, bob)
@@ -86,7 +84,6 @@ func TestOfHookRunsAtOnceOneTakesEachMessage(t *testing.T) {
 // F13: one key sent by many at once is one message, and each gets its receipt.
 func TestOneKeySentByManyAtOnceIsOneMessage(t *testing.T) {
 	d := newDesk(t)
-	d.World.Random = func(b []byte) { _, _ = rand.Read(b) }
 	d.ready(alice, bob)
 	for round := range 20 {
 		var receipts [8]commands.SendReceipt
@@ -114,7 +111,6 @@ func TestOneKeySentByManyAtOnceIsOneMessage(t *testing.T) {
 func TestOfTwoThatClaimASeatAtOnceOneWins(t *testing.T) {
 	for range 20 {
 		d := newDesk(t)
-		d.World.Random = func(b []byte) { _, _ = rand.Read(b) }
 		d.join(dave)
 		var refused [2]*commands.Refusal
 		atOnce(2, func(i int) {

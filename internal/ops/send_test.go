@@ -176,6 +176,7 @@ func TestAKeyIsFreeAfterARefusalAndHoldsAfterAnEdit(t *testing.T) {
 	if again := d.send(alice, q); !reflect.DeepEqual(again, first) {
 		t.Errorf("after the deletion the receipt is %+v, and was %+v", again, first)
 	}
+	d.refused(alice, commands.KeyReused, ops.SendRequest{To: bob, Body: []byte("something longer than it was"), Key: "k"})
 }
 
 // F17: what refused a message binds nothing once it is gone.

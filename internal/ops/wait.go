@@ -7,6 +7,7 @@ import (
 
 	"decklog/commands"
 	"decklog/events"
+	"decklog/internal/bell"
 	"decklog/projections"
 )
 
@@ -149,7 +150,7 @@ func (w *waiting) step() (met bool, wake time.Duration, r *commands.Refusal, err
 		return false, 0, r, err
 	}
 	if w.thread == "" {
-		return len(w.out.Messages)+len(w.out.Notices) > 0, w.leaseEnds(), nil, nil
+		return len(w.out.Messages)+len(w.out.Notices) > 0, w.nextLook(), nil, nil
 	}
 	var rest []projections.Shown
 	for _, m := range came {
@@ -157,7 +158,7 @@ func (w *waiting) step() (met bool, wake time.Duration, r *commands.Refusal, err
 			continue
 		}
 		if m.To == w.caller.ID && (m.State == events.StateLeased || m.State == events.StateQueued) {
-			return false, w.leaseEnds(), nil, nil // another run has it: it is printed there, or comes back
+			return false, w.nextLook(), nil, nil // another run has it: it is printed there, or comes back
 		}
 		rest = append(rest, m)
 	}
@@ -213,11 +214,22 @@ func (w *waiting) take(enough func() bool) (*commands.Refusal, error) {
 	return nil, nil
 }
 
-// leaseEnds is how long a lease on the caller's mailbox runs yet; 0: none does.
-func (w *waiting) leaseEnds() (left time.Duration) {
+// nextLook is how long until time alone may bring the caller something: a lease
+// ends, a stub has waited long enough, or, of which nothing here knows when, a
+// loss falls due.
+func (w *waiting) nextLook() time.Duration {
+	left := bell.LookEvery
 	_ = w.look(func(v *reading) error {
 		if l := v.s.Current(w.caller.ID); l.Runs(v.now) {
-			left = l.Until.Sub(v.now)
+			left = min(left, l.Until.Sub(v.now))
+		}
+		for _, at := range v.s.Mailboxes(w.caller.ID) {
+			v.s.QueuedMessages(at, func(q projections.Queued) bool {
+				if q.Message.Awaited(v.now) {
+					left = min(left, q.Message.FinalBy.Sub(v.now))
+				}
+				return true
+			})
 		}
 		return nil
 	})
