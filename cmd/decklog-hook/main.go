@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"decklog/internal/bell"
 )
@@ -92,5 +91,3 @@ func ledgerFolder(args []string) string {
 	}
 	return filepath.Dir(path)
 }
-
-func now() time.Time { return time.Now() }
