@@ -267,11 +267,10 @@ func (v *visit) deliver() (printed bool, err error) {
 		Asker: ops.Asker{As: v.in.Session}, Harness: v.harness.name, Hook: v.in.Event, Budget: v.harness.budget,
 		Stopping: v.moment == stop, Late: late,
 	}
-	switch waits, err := v.ops.Waits(request); {
-	case err != nil:
-		return false, err
-	case !waits:
-		return false, v.ops.Silence(v.session())
+	if v.Bells == (bell.Bells{}) { // else the bell has said so already
+		if waits, err := v.ops.Waits(request); err != nil || !waits {
+			return false, err
+		}
 	}
 	faults.Point("before-lease")
 	offered, r, err := v.ops.Lease(request)
@@ -281,7 +280,7 @@ func (v *visit) deliver() (printed bool, err error) {
 	case r != nil:
 		return false, refused(r)
 	case offered.ID == "":
-		return false, nil
+		return false, v.ops.Silence(v.session())
 	}
 	faults.Point("leased")
 	if err := v.print(offered.Text); err != nil {
