@@ -366,8 +366,8 @@ func (d *draft) parent() *Refusal {
 	if d.To != "" {
 		return nil
 	}
-	to := events.Recipient{ID: parent.Author.ID, Kind: parent.Author.Kind}
-	if d.isOneself(to) || to.Kind == events.KindBot {
+	to := d.authorOf(parent)
+	if projections.Same(d.from, parent.Author) || to.Kind == events.KindBot {
 		to = parent.To // a second word to the same one
 	}
 	if d.isOneself(to) {
@@ -382,6 +382,17 @@ func (d *draft) parent() *Refusal {
 func damagedView(format string, args ...any) *Refusal {
 	return refuse(NotFound, format+" is named by a view, and is not in it", args...).
 		fix("run `decklog verify`; if only the views are damaged, `decklog rebuild` makes them anew").example("decklog verify")
+}
+
+// authorOf is whom an answer goes to: the session that wrote the message or,
+// where that is live no more and wrote from a seat that somebody else occupies
+// now, the seat.
+func (d *draft) authorOf(m *projections.Message) events.Recipient {
+	a := m.Author
+	if seat := d.s.Seat(a.Seat); a.Seat != "" && seat != nil && events.Participant(seat.Occupant) != a.ID && !d.Call.live(d.s.Session(a.ID.Session()), d.now) {
+		return events.Recipient{ID: events.Named(a.Seat), Kind: events.KindSeat}
+	}
+	return events.Recipient{ID: a.ID, Kind: a.Kind}
 }
 
 // FindMessage finds the message that a full id, or a prefix that one message
@@ -571,7 +582,7 @@ func (d *draft) events() []events.Proposed {
 		due := d.now.Add(l.OwedAfter.Std())
 		e.Due = &due
 	}
-	if d.turn == events.Working {
+	if d.turn == events.Working && l.WaitFinal > 0 {
 		by := d.now.Add(l.WaitFinal.Std())
 		e.FinalBy = &by
 	}

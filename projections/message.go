@@ -159,10 +159,11 @@ func (d *Delivery) Waits() bool {
 }
 
 // Awaited says whether a message is a stub whose answer is still waited for at
-// this moment. A stub whose time cannot be told from the present clock, because
-// it lies ahead, is not: no clock may hold a message back for ever.
+// this moment; under a policy without a bound, until it is final. A stub whose
+// time cannot be told from the present clock, because it lies ahead, is not: no
+// clock may hold a message back for ever.
 func (m *Message) Awaited(now events.Time) bool {
-	return m.Turn == events.Working && m.FinalBy != nil && m.Sent <= now && now < *m.FinalBy
+	return m.Turn == events.Working && (m.FinalBy == nil || m.Sent <= now && now < *m.FinalBy)
 }
 
 // Counts says whether the message is one of those that a thread's rate bounds.

@@ -451,3 +451,48 @@ func TestAMessageIsFoundByAPrefixThatOneMessageHas(t *testing.T) {
 		t.Errorf("found %s, %v %v", view.Thread, r, err)
 	}
 }
+
+func TestAnAnswerGoesToWhoeverSitsWhereItsAskerSat(t *testing.T) {
+	d := newDesk(t)
+	d.join(alice, func(q *ops.JoinRequest) { q.Seat = "smith" })
+	d.join(bob)
+	asked := d.send(alice, request(bob, "Which commit?"))
+	if to := d.send(bob, ops.SendRequest{ReplyTo: string(asked.ID), Body: []byte("While she sits there")}).To.ID; to != alice {
+		t.Errorf("while its asker lives it goes to %s", to)
+	}
+	if _, r, err := d.Leave(ops.LeaveRequest{Asker: ops.Asker{As: alice}, Reason: events.EndCleared}); r != nil || err != nil {
+		t.Fatal(r, err)
+	}
+	if to := d.send(bob, ops.SendRequest{ReplyTo: string(asked.ID), Body: []byte("While nobody sits there")}).To.ID; to != alice {
+		t.Errorf("while nobody else sits there it waits for a resume of the asker, and goes to %s", to)
+	}
+	d.join(carol, func(q *ops.JoinRequest) { q.Seat = "smith" })
+	answer := d.send(bob, ops.SendRequest{ReplyTo: string(asked.ID), Body: []byte("When another sits there")})
+	if answer.To.ID != "@smith" || answer.To.Session != carol {
+		t.Errorf("it goes to %+v", answer.To)
+	}
+	if second := d.send(carol, ops.SendRequest{ReplyTo: string(asked.ID), Body: []byte("A second word")}); second.To.ID != bob {
+		t.Errorf("the seat's second word goes to %+v", second.To)
+	}
+	d.verified()
+}
+
+func TestWithoutABoundAStubIsHeldUntilItIsFinal(t *testing.T) {
+	d := newDesk(t)
+	d.policy.Limits.WaitFinal = 0
+	d.join(alice)
+	d.join(bob)
+	d.take(bob)
+	stub := d.send(alice, ops.SendRequest{To: bob, Turn: "working", Body: []byte("I am on it")})
+	d.after(10 * time.Hour)
+	if o := d.take(bob); len(o.Messages) > 0 {
+		t.Errorf("offered %+v", o.Messages)
+	}
+	if _, r, err := d.Edit(ops.EditRequest{Asker: ops.Asker{As: alice}, Message: string(stub.ID), Turn: "final"}); r != nil || err != nil {
+		t.Fatal(r, err)
+	}
+	if o := d.take(bob); len(o.Messages) != 1 || o.Messages[0].ID != stub.ID {
+		t.Errorf("offered %+v", o.Messages)
+	}
+	d.verified()
+}

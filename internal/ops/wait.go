@@ -225,7 +225,7 @@ func (w *waiting) nextLook() time.Duration {
 		}
 		for _, at := range v.s.Mailboxes(w.caller.ID) {
 			v.s.QueuedMessages(at, func(q projections.Queued) bool {
-				if q.Message.Awaited(v.now) {
+				if q.Message.FinalBy != nil && q.Message.Awaited(v.now) {
 					left = min(left, q.Message.FinalBy.Sub(v.now))
 				}
 				return true
@@ -242,7 +242,7 @@ func (w *waiting) inThread(v *reading) (came []projections.Shown, met bool, wake
 	pending := false
 	for _, m := range v.s.MessagesOf(w.thread) {
 		mine := m.Author.ID == w.caller.ID
-		if m.Awaited(v.now) && !mine {
+		if m.FinalBy != nil && m.Awaited(v.now) && !mine {
 			left := m.FinalBy.Sub(v.now)
 			if wake == 0 || left < wake {
 				wake = left
