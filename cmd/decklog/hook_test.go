@@ -155,7 +155,7 @@ func TestAHookThatIsSetUpWronglyForbidsNothing(t *testing.T) {
 	}
 }
 
-func TestASessionThatIsOffLeavesNoFile(t *testing.T) {
+func TestF42ASessionThatIsOffLeavesNoFile(t *testing.T) {
 	for _, existing := range []bool{false, true} {
 		m := aboard(t)
 		folder := filepath.Join(m.dir, "deck")
@@ -193,7 +193,7 @@ func sameFiles(t *testing.T, before, after map[string]string) {
 	}
 }
 
-func TestASessionInAnIgnoredDirectoryLeavesNoFile(t *testing.T) {
+func TestF42ASessionInAnIgnoredDirectoryLeavesNoFile(t *testing.T) {
 	m := aboard(t)
 	private := filepath.Join(m.dir, "private")
 	m.ok(os.MkdirAll(filepath.Join(private, "deep"), 0o700))

@@ -123,7 +123,7 @@ func TestTheInstructionComesWithTheRequestThatHoldsAStop(t *testing.T) {
 	}
 }
 
-func TestAStopThatWasHeldAlreadyLetsGo(t *testing.T) {
+func TestF40AStopThatWasHeldAlreadyLetsGo(t *testing.T) {
 	for _, harness := range hook.Harnesses() {
 		s := newStage(t)
 		session := s.begin(harness)
@@ -136,7 +136,7 @@ func TestAStopThatWasHeldAlreadyLetsGo(t *testing.T) {
 	}
 }
 
-func TestAStopIsHeldOnceForAMessageEvenIfItCouldNotBePrinted(t *testing.T) {
+func TestF40AStopIsHeldOnceForAMessageEvenIfItCouldNotBePrinted(t *testing.T) {
 	for _, harness := range hook.Harnesses() {
 		s := newStage(t)
 		session := s.begin(harness)

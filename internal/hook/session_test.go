@@ -349,7 +349,7 @@ func TestAClockThatWentBackKeepsNoSessionOut(t *testing.T) {
 	}
 }
 
-func TestALateRunLeasesNothingButRegistersAndEnds(t *testing.T) {
+func TestF44ALateRunLeasesNothingButRegistersAndEnds(t *testing.T) {
 	for _, name := range delivering {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -403,7 +403,7 @@ func TestARunThatBecomesLateWhileItWaitsForTheLedgerLeasesNothing(t *testing.T) 
 	}
 }
 
-func TestOffLeavesNoTrace(t *testing.T) {
+func TestF42OffLeavesNoTrace(t *testing.T) {
 	for _, off := range []string{"off", "OFF", "Off"} {
 		for _, name := range inputs(t) {
 			s := newStage(t)
@@ -423,7 +423,7 @@ func TestOffLeavesNoTrace(t *testing.T) {
 	s.begin("claude-code")
 }
 
-func TestASessionInAnIgnoredDirectoryTakesNoPart(t *testing.T) {
+func TestF42ASessionInAnIgnoredDirectoryTakesNoPart(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -473,7 +473,7 @@ func TestASessionInAnIgnoredDirectoryTakesNoPart(t *testing.T) {
 	}
 }
 
-func TestASubagentTakesNothingAndWritesNothing(t *testing.T) {
+func TestF27ASubagentTakesNothingAndWritesNothing(t *testing.T) {
 	for _, name := range inputs(t) {
 		harness, _, _ := strings.Cut(name, "/")
 		changes := map[string]change{"by its id": with("agent_id", "a1b2c3d")}

@@ -15,7 +15,7 @@ func git(t *testing.T, dir string, args ...string) {
 	}
 }
 
-func TestADirectoryBelongsToTheRepositoryThatHoldsIt(t *testing.T) {
+func TestF29ADirectoryBelongsToTheRepositoryThatHoldsIt(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
