@@ -57,14 +57,30 @@ func (r *reader) head(stream events.Stream) (head events.Revision, digest events
 }
 
 func (r *reader) All(from events.Position, limit int) ([]events.Recorded, error) {
-	return r.page("events", `SELECT `+columns+` FROM events WHERE position >= ? ORDER BY position LIMIT ?`,
+	page, err := r.page("events", `SELECT `+columns+` FROM events WHERE position >= ? ORDER BY position LIMIT ?`,
 		int64(from), int64(max(limit, 0)))
+	for _, e := range page {
+		// A wrong bit in a tree's node leads astray. Who reads page by page would
+		// then read for ever.
+		if e.Position < from {
+			return nil, fmt.Errorf("read events: at position %d where %d or a later one was asked for: %w", e.Position, from, events.ErrDamaged)
+		}
+		from = e.Position + 1
+	}
+	return page, err
 }
 
 func (r *reader) Stream(stream events.Stream, from events.Revision, limit int) ([]events.Recorded, error) {
-	return r.page("stream "+string(stream),
+	page, err := r.page("stream "+string(stream),
 		`SELECT `+columns+` FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT ?`,
 		string(stream), int64(from), int64(max(limit, 0)))
+	for _, e := range page {
+		if e.Revision < from {
+			return nil, fmt.Errorf("read stream %s: at revision %d where %d or a later one was asked for: %w", stream, e.Revision, from, events.ErrDamaged)
+		}
+		from = e.Revision + 1
+	}
+	return page, err
 }
 
 func (r *reader) Event(id events.EventID) (events.Recorded, bool, error) {

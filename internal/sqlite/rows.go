@@ -58,6 +58,9 @@ func (t table) Scan(prefix, after string, backward bool, visit func(key string, 
 			return err
 		}
 		for _, row := range page {
+			if after != "" && (row.key <= after) != backward || row.key == after {
+				return fmt.Errorf("scan rows: %q follows %q: %w", row.key, after, events.ErrDamaged)
+			}
 			if !visit(row.key, row.value) {
 				return nil
 			}
