@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"fmt"
+
 	"decklog/commands"
 	"decklog/events"
 	"decklog/internal/bell"
@@ -160,6 +162,9 @@ func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal,
 		// What is printed is what the lease holds, also when this command opened it
 		// before and something else could be offered now.
 		lease := u.s.Lease(u.call.ID.Lease())
+		if lease == nil || len(u.held(lease)) < len(lease.Items) {
+			return nil, fmt.Errorf("read the lease's rows: %w", events.ErrDamaged) // and nothing was leased
+		}
 		if items, err = u.items(u.held(lease)); err != nil {
 			return nil, err
 		}
