@@ -187,11 +187,10 @@ func (s *State) mailboxLeased(e events.MailboxLeased, r events.Recorded) {
 	l := s.lease(e.Lease, e.Mailbox, r.Time, e.Until)
 	l.Items = e.Items
 	for _, it := range e.Items {
-		m := s.messages.find(s, string(it.Message))
+		m := s.changed(it.Message)
 		if m == nil {
 			continue
 		}
-		s.messages.change(s, string(it.Message))
 		if it.Kind == events.ItemNotice {
 			if d := m.lost(e.Mailbox, it.To); d != nil {
 				d.Notice.State, d.Notice.Attempt = events.StateLeased, it.Attempt
@@ -243,11 +242,10 @@ func (s *State) mailboxConfirmed(e events.MailboxConfirmed, r events.Recorded) {
 	s.confirm(e.Lease, e.Mailbox, r.Time)
 	at := r.Time
 	for _, it := range e.Items {
-		m := s.messages.find(s, string(it.Message))
+		m := s.changed(it.Message)
 		if m == nil {
 			continue
 		}
-		s.messages.change(s, string(it.Message))
 		if it.Kind == events.ItemNotice {
 			if d := m.lost(e.Mailbox, it.To); d != nil {
 				d.Notice.State = events.StateDelivered
@@ -285,11 +283,10 @@ func (s *State) leaseExpired(e events.LeaseExpired, r events.Recorded) {
 		box.Lease = ""
 	}
 	for _, it := range e.Items {
-		m := s.messages.find(s, string(it.Message))
+		m := s.changed(it.Message)
 		if m == nil {
 			continue
 		}
-		s.messages.change(s, string(it.Message))
 		if it.Kind == events.ItemNotice {
 			if d := m.lost(e.Mailbox, it.To); d != nil && d.Notice.State == events.StateLeased {
 				d.Notice.State = events.StateQueued

@@ -116,6 +116,15 @@ type Notice struct {
 	Unconfirmed int                  `json:"unconfirmed"`
 }
 
+// changed gives a message that an event changes; nil when the fold never saw it,
+// and then the event changes nothing.
+func (s *State) changed(id events.MessageID) *Message {
+	if s.Message(id) == nil {
+		return nil
+	}
+	return s.messages.change(s, string(id))
+}
+
 // Message finds a message; nil when there is none with this id.
 func (s *State) Message(id events.MessageID) *Message { return s.messages.find(s, string(id)) }
 
@@ -213,20 +222,20 @@ func (s *State) messageSent(e events.MessageSent, r events.Recorded) {
 func deviceKey(host string) string { return "device:" + host }
 
 func (s *State) messageEdited(e events.MessageEdited, r events.Recorded) {
-	if s.Message(e.Message) == nil {
+	m := s.changed(e.Message)
+	if m == nil {
 		return
 	}
-	m := s.messages.change(s, string(e.Message))
 	at := r.Time
 	m.Edited, m.Event, m.Bytes = &at, r.ID, e.Body.Bytes
 	m.Bodies = append(m.Bodies, r.ID)
 }
 
 func (s *State) turnFlipped(e events.TurnFlipped, r events.Recorded) {
-	if s.Message(e.Message) == nil {
+	m := s.changed(e.Message)
+	if m == nil {
 		return
 	}
-	m := s.messages.change(s, string(e.Message))
 	m.Turn = e.Turn
 	for i := range m.Deliveries {
 		d := &m.Deliveries[i]
@@ -241,10 +250,10 @@ func (s *State) turnFlipped(e events.TurnFlipped, r events.Recorded) {
 }
 
 func (s *State) messageDeleted(e events.MessageDeleted, r events.Recorded) {
-	if s.Message(e.Message) == nil {
+	m := s.changed(e.Message)
+	if m == nil {
 		return
 	}
-	m := s.messages.change(s, string(e.Message))
 	at := r.Time
 	m.Deleted = &at
 	for i := range m.Deliveries {
