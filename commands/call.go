@@ -117,9 +117,7 @@ func (c Call) author(s *projections.State, now events.Time, p events.Policy) (ev
 		if row.Device != "" {
 			a.Device = row.Device
 		}
-		if seat := s.Seat(row.Seat); seat != nil && seat.Occupant == row.ID {
-			a.Seat = row.Seat
-		}
+		a.Seat = seatOf(s, row)
 		return a, c.live(row, now)
 	case events.KindPerson:
 		a.Person = c.Caller.ID.Name()

@@ -33,6 +33,10 @@ const (
 	SeatIsTaken        Code = "seat_taken"
 	NoSuchSeat         Code = "no_such_seat"
 	PersonOnly         Code = "person_only"
+	NotDriver          Code = "not_driver"
+	AlreadyDecided     Code = "already_decided"
+	HopLimit           Code = "hop_limit"
+	IsPending          Code = "pending"
 )
 
 // meaning is what every refusal of a code says besides its own message.
@@ -89,6 +93,14 @@ func meanings() []meaning {
 			`decklog policy show`},
 		{PersonOnly, 403, "ask the person who owns this ledger to do it",
 			`decklog policy adopt --policy decklog.toml`},
+		{NotDriver, 403, "ask the seat that drives; a person may move the thread with a sticker",
+			`decklog driver THREAD --why`},
+		{AlreadyDecided, 409, "look what was decided, and act on that",
+			`decklog thread THREAD`},
+		{HopLimit, 409, "say it in plain text without an @, or ask a person: their word in the thread begins the count anew",
+			`decklog send --reply-to MESSAGE -- "text that mentions nobody"`},
+		{IsPending, 409, "wait for that answer and read it first; --over sends all the same, and is recorded",
+			`decklog turn THREAD --block`},
 	}
 }
 

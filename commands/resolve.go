@@ -25,7 +25,7 @@ func (c Call) resolve(s *projections.State, to string, now events.Time, p events
 		return c.resolveName(s, name, now, p, from)
 	}
 	if exact := s.Session(events.SessionID(to)); exact != nil {
-		return c.toSession(exact), nil
+		return c.toSession(s, exact), nil
 	}
 	if len(to) < PrefixMin {
 		return resolved{}, refuse(BadRequest, "%q is no session's full id, and too short for a prefix: at least %d characters", to, PrefixMin).
@@ -40,7 +40,7 @@ func (c Call) resolve(s *projections.State, to string, now events.Time, p events
 		r.Candidates = c.nearSessions(s, to, now)
 		return resolved{}, r
 	case 1:
-		return c.toSession(found[0]), nil
+		return c.toSession(s, found[0]), nil
 	}
 	r := refuse(AmbiguousRecipient, "%q begins the ids of %s sessions", to, several(len(found)))
 	r.To = to
@@ -57,8 +57,18 @@ func several(n int) string {
 	return []string{"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"}[n]
 }
 
-func (c Call) toSession(row *projections.Session) resolved {
-	return resolved{Recipient: events.Recipient{ID: events.Participant(row.ID), Kind: events.KindSession}, session: row}
+func (c Call) toSession(s *projections.State, row *projections.Session) resolved {
+	return resolved{
+		Recipient: events.Recipient{ID: events.Participant(row.ID), Kind: events.KindSession, Seat: seatOf(s, row)}, session: row,
+	}
+}
+
+// seatOf is the seat that a session occupies; empty when it has none.
+func seatOf(s *projections.State, row *projections.Session) string {
+	if seat := s.Seat(row.Seat); seat != nil && seat.Occupant == row.ID {
+		return row.Seat
+	}
+	return ""
 }
 
 func (c Call) resolveName(s *projections.State, name string, now events.Time, p events.Policy, from events.Author) (resolved, *Refusal) {
@@ -96,7 +106,9 @@ func (c Call) resolveKnown(s *projections.State, to events.Recipient, now events
 	r := resolved{Recipient: to}
 	switch to.Kind {
 	case events.KindSession:
-		r.session = s.Session(to.ID.Session())
+		if r.session = s.Session(to.ID.Session()); r.session != nil {
+			r.Seat = seatOf(s, r.session)
+		}
 	case events.KindSeat:
 		r.session = c.occupant(s, to.ID.Name(), now)
 	case events.KindPerson:

@@ -24,6 +24,13 @@ type Send struct {
 	Body    []byte
 	Refs    []string
 	Key     string
+	Over    bool // answer although another's answer is pending
+
+	// What only other commands than send give: an alert, a card, a review.
+	Kind    events.MessageKind // empty: a message
+	Channel string             // of an alert
+	Payload []byte             // of an alert
+	Card    *events.Card
 	// Earlier is the message that this command's id sent before, with its body
 	// where that is still there. Nil: it sent none.
 	Earlier     *events.MessageSent
@@ -53,7 +60,7 @@ func (c Send) Decide(s *projections.State, now events.Time, p events.Policy) ([]
 	}
 	for _, check := range []func() *Refusal{
 		d.badRequest, d.noCaller, d.senderNotLive, d.recipient, d.parent, d.notParticipant, d.replyToDone,
-		d.duplicate, d.rates, d.threadRate, d.recipientFull,
+		d.pending, d.hopLimit, d.duplicate, d.rates, d.threadRate, d.recipientFull,
 	} {
 		if r := check(); r != nil {
 			if r.Thread == "" && d.above != nil {
@@ -84,6 +91,11 @@ type draft struct {
 	above    *projections.Message // the parent
 	thread   *projections.Thread  // nil: a new one
 	resendOf events.MessageID
+	driver   projections.Driver // of the thread as it is; of a root, as it will be
+	area     *events.AreaOf     // of a root
+	mentions []string
+	group    bool
+	over     []events.MessageID // that are pending
 }
 
 // read takes the message in: cleaned, masked, its words in lower case.
@@ -104,6 +116,8 @@ func (d *draft) read() {
 	}
 	d.ReplyTo = strings.TrimSpace(d.ReplyTo)
 	d.To = strings.TrimSpace(d.To)
+	d.Kind = events.MessageKind(or(string(d.Kind), string(events.KindMessage)))
+	d.mentions, d.group = Mentions(string(d.body), d.policy)
 }
 
 // hopeless says whether a body is so far over its bound that it is refused with
@@ -171,7 +185,7 @@ func (d *draft) badRequest() *Refusal {
 		return bad("the recipient takes %d bytes; at most %d, of UTF-8", len(d.To), ToBytesMax)
 	case len(d.ReplyTo) > ToBytesMax:
 		return bad("the id replied to takes %d bytes; at most %d", len(d.ReplyTo), ToBytesMax)
-	case d.To == "" && d.ReplyTo == "":
+	case d.To == "" && d.ReplyTo == "" && !d.toTheDriver():
 		return bad("the message names neither a recipient nor a message that it replies to").
 			fix("name the recipient with --to, or what you answer with --reply-to")
 	case d.ReplyTo != "" && len(d.ReplyTo) < PrefixMin:
@@ -281,6 +295,9 @@ func safeWord(s string) string {
 // is too short to be anybody's; both are told before it is asked who lives.
 func (d *draft) toOneself() *Refusal {
 	d.from, d.live = d.author(d.s, d.now, d.policy)
+	if d.Caller.Kind == events.KindBot && d.Kind == events.KindAlert {
+		d.live = true
+	}
 	if d.To == "" {
 		return nil
 	}
@@ -344,6 +361,11 @@ func NotLive(s *projections.State, c Call, now events.Time) *Refusal {
 }
 
 func (d *draft) recipient() (r *Refusal) {
+	if d.To == "" && d.ReplyTo == "" {
+		d.root()
+		d.to = d.resolveKnown(d.s, events.Recipient{ID: events.Named(d.driver.Seat), Kind: events.KindSeat}, d.now, d.from)
+		return nil
+	}
 	if d.To == "" {
 		return nil // of a reply: its parent tells
 	}
@@ -353,6 +375,7 @@ func (d *draft) recipient() (r *Refusal) {
 
 func (d *draft) parent() *Refusal {
 	if d.ReplyTo == "" {
+		d.root()
 		return nil
 	}
 	parent, r := FindMessage(d.s, d.ReplyTo)
@@ -363,10 +386,14 @@ func (d *draft) parent() *Refusal {
 	if d.thread = d.s.Thread(parent.Thread); d.thread == nil {
 		return damagedView("the thread %s of message %s", parent.Thread, parent.ID)
 	}
+	d.driver = d.s.Driver(d.thread)
 	if d.To != "" {
 		return nil
 	}
 	to := d.authorOf(parent)
+	if d.from.Kind == events.KindPerson && d.driver.Seat != "" {
+		to = events.Recipient{ID: events.Named(d.driver.Seat), Kind: events.KindSeat} // a person speaks to who drives
+	}
 	if projections.Same(d.from, parent.Author) || to.Kind == events.KindBot {
 		to = parent.To // a second word to the same one
 	}
@@ -424,6 +451,9 @@ func (d *draft) notParticipant() *Refusal {
 		return nil
 	}
 	if d.from.Seat != "" && slices.ContainsFunc(d.policy.Seats, func(s events.Seat) bool { return s.Name == d.from.Seat }) {
+		return nil
+	}
+	if d.from.Kind == events.KindBot && d.from.ID == d.thread.Asker.ID {
 		return nil
 	}
 	if d.above.Delivery(d.from.ID) != nil || d.tookPart() {
@@ -532,7 +562,7 @@ func (d *draft) rates() *Refusal {
 
 func (d *draft) threadRate() *Refusal {
 	limit := d.policy.Limits.ThreadRate
-	if limit == 0 || d.thread == nil || d.from.Kind == events.KindPerson || d.intent == events.Done {
+	if limit == 0 || d.thread == nil || d.from.Kind == events.KindPerson || d.intent == events.Done || d.Kind != events.KindMessage {
 		return nil
 	}
 	n, person, earliest := d.s.Talk(d.thread.ID, d.now, rateWindow, limit)
@@ -559,6 +589,107 @@ func (d *draft) recipientFull() *Refusal {
 	return nil
 }
 
+// toTheDriver says whether the message may leave out its recipient although it
+// is a root: a person's goes to the seat that will drive the thread.
+func (d *draft) toTheDriver() bool {
+	return d.Caller.Kind == events.KindPerson && len(d.policy.Seats) > 0
+}
+
+// root says who will drive the thread that the message begins.
+func (d *draft) root() {
+	if d.area = AreaOf(d.from, d.Kind, string(d.body), string(d.Payload), d.policy); d.area == nil {
+		return
+	}
+	e := events.MessageSent{Kind: d.Kind, Author: d.from, To: d.to.Recipient, Mentions: d.mentions, Area: d.area}
+	if d.To == "" {
+		e.To.Kind = events.KindSeat // whichever: it will be the driver's
+		e.To.ID = events.Named(d.area.Seat)
+	}
+	d.driver = d.s.DriverAfter(nil, e, d.place())
+}
+
+// place is where the message's event will stand, as far as a rule looks at it.
+func (d *draft) place() events.Recorded {
+	r := events.Recorded{Position: d.s.Position() + 1, Time: d.now, Actor: d.from.ID}
+	if p := d.s.Policy(); p != nil {
+		r.Policy = p.Position
+	}
+	return r
+}
+
+// pending refuses an agent that answers a person while another's answer is
+// pending in the thread (check 9).
+func (d *draft) pending() *Refusal {
+	if d.thread == nil || d.from.Kind != events.KindSession || d.Kind != events.KindMessage || d.above.Author.Kind != events.KindPerson {
+		return nil
+	}
+	waits := PendingOf(d.s, d.thread, d.from, d.now)
+	if len(waits) == 0 {
+		return nil
+	}
+	if d.Over {
+		for _, w := range waits {
+			d.over = append(d.over, w.Message)
+		}
+		return nil
+	}
+	w := waits[0]
+	r := refuse(IsPending, "%s is answering in thread %s: its message %s is working, and is waited for until %s", w.From, d.thread.ID, w.Message, w.Until).
+		naming(w.Message, d.thread.ID).example("decklog turn %s --block", d.thread.ID)
+	until := w.Until
+	r.Free = &until
+	return r
+}
+
+// PendingOf lists the messages in a thread that another agent than this one has
+// not finished and that are still waited for (R2), the oldest first.
+func PendingOf(s *projections.State, t *projections.Thread, who events.Author, now events.Time) (waits []projections.Pending) {
+	for _, p := range t.Pending {
+		m := s.Message(p.Message)
+		if m != nil && m.Kind == events.KindMessage && m.Deleted == nil && m.Awaited(now) && !projections.Same(m.Author, who) {
+			waits = append(waits, p)
+		}
+	}
+	return waits
+}
+
+// hops is how many other seats the message mentions for the first time in it,
+// each of which is a hop; only what a seat says is one.
+func (d *draft) hops() int {
+	if d.from.Seat == "" || d.Kind != events.KindMessage {
+		return 0
+	}
+	n := 0
+	for _, seat := range d.policy.Seats {
+		if seat.Name != d.from.Seat && (d.group || slices.Contains(d.mentions, seat.Name)) {
+			n++
+		}
+	}
+	return n
+}
+
+func (d *draft) before() int {
+	if d.thread == nil {
+		return 0
+	}
+	return d.thread.Hops
+}
+
+// hopLimit bounds how often seats call each other with nobody else having a word
+// (check 10, R15).
+func (d *draft) hopLimit() *Refusal {
+	limit := d.policy.Limits.Hops
+	if n := d.hops(); limit == 0 || n == 0 || d.before()+n <= limit {
+		return nil
+	}
+	r := refuse(HopLimit, "the message would be hop %d of this thread; at most %d since a person last spoke in it", d.before()+d.hops(), limit)
+	r.Count, r.Limit = d.before(), limit
+	if d.above != nil {
+		r.example(`decklog send --reply-to %s -- "text that mentions nobody"`, d.above.ID)
+	}
+	return r
+}
+
 func (d *draft) events() []events.Proposed {
 	l := d.policy.Limits
 	id := d.ID.Message()
@@ -568,9 +699,13 @@ func (d *draft) events() []events.Proposed {
 	}
 	body := events.Body{Salt: d.Salt, Text: d.body, Fingerprint: d.fingerprint()}
 	e := events.MessageSent{
-		Message: id, Thread: thread, Kind: events.KindMessage, Author: d.from, To: d.to.Recipient, Addressed: d.To,
+		Message: id, Thread: thread, Kind: d.Kind, Author: d.from, To: d.to.Recipient, Addressed: d.To,
 		Intent: d.intent, Turn: d.turn, Body: body.Commit(), Refs: d.refs,
 		Expires: d.now.Add(l.ExpiresAfter.Std()), Evidence: d.evidence(), Masked: d.masked, ResendOf: d.resendOf, Key: d.Key,
+		Mentions: d.mentions, Group: d.group, Area: d.area, Channel: d.Channel, Card: d.Card, AnsweredOver: d.over,
+	}
+	if n := d.hops(); n > 0 {
+		e.Hop = d.before() + n
 	}
 	if l.ExpiresAfter == 0 {
 		e.Expires = d.now.Add(expiresNever)
@@ -591,7 +726,7 @@ func (d *draft) events() []events.Proposed {
 	if e.Arrives == events.ArrivesWhenFinal || e.Arrives == events.ArrivesNextSession {
 		state = events.StateHeld
 	}
-	e.Deliveries = []events.Delivery{{To: d.to.ID, State: state}}
+	e.Deliveries = append([]events.Delivery{{To: d.to.ID, State: state}}, d.copies()...)
 
 	cause := events.Cause{Command: d.ID}
 	if d.above != nil {
@@ -605,7 +740,95 @@ func (d *draft) events() []events.Proposed {
 			Event: events.ThreadDone{Thread: thread, Message: id, By: d.from.ID},
 		})
 	}
+	return d.driving(out, e)
+}
+
+// copies are the deliveries besides that to the recipient: in a thread in which a
+// seat takes part, to the driver and to each seat that is mentioned; and of a
+// person's message that mentions nobody, held, to the other seats that posted.
+func (d *draft) copies() (out []events.Delivery) {
+	given := map[string]bool{"": true, d.from.Seat: true, d.to.Seat: true}
+	if d.from.Kind == events.KindSeat {
+		given[d.from.ID.Name()] = true
+	}
+	if d.to.Kind == events.KindSeat {
+		given[d.to.ID.Name()] = true
+	}
+	give := func(seat string, hold *events.Time) {
+		if given[seat] {
+			return
+		}
+		given[seat] = true
+		state := events.StateHeld
+		if hold == nil && d.turn == events.Final && d.occupant(d.s, seat, d.now) != nil {
+			state = events.StateQueued
+		}
+		out = append(out, events.Delivery{To: events.Named(seat), State: state, Hold: hold})
+	}
+	takesPart := d.from.Seat != "" || d.to.Kind == events.KindSeat || d.to.Seat != "" || len(d.mentions) > 0 || d.group
+	if takesPart || d.Kind == events.KindAlert || d.thread != nil && len(d.thread.Seats) > 0 {
+		give(d.driver.Seat, nil)
+	}
+	for _, seat := range d.policy.Seats {
+		if d.group || slices.Contains(d.mentions, seat.Name) {
+			give(seat.Name, nil)
+		}
+	}
+	if d.thread != nil && d.from.Kind == events.KindPerson && len(d.called()) == 0 && !d.group {
+		for k, seat := range HoldingSeats(d.s, d.thread) {
+			until := d.now.Add(time.Duration(k+1) * d.policy.Limits.OwnerWindow.Std())
+			give(seat, &until)
+		}
+	}
 	return out
+}
+
+// called lists the seats that the message calls, as projections.Message.Called does.
+func (d *draft) called() []string {
+	m := projections.Message{Author: d.from, To: d.to.Recipient, Address: d.To != "", Mentions: d.mentions}
+	return m.Called()
+}
+
+// HoldingSeats lists, in seat order, the seats that hold a person's message
+// which mentions nobody: those other than the driver that posted in the thread
+// (R5). The k-th holds k times the owner window.
+func HoldingSeats(s *projections.State, t *projections.Thread) (seats []string) {
+	driver := s.Driver(t).Seat
+	for _, seat := range s.Roster(t).Order {
+		if seat != driver && t.Posted(seat) {
+			seats = append(seats, seat)
+		}
+	}
+	return seats
+}
+
+// driving adds what the message brings about for who drives: a person's word for
+// the driver alone undoes a move that is not in force; an offer lapses when the
+// post moves the driver; and a seat that took a turn in a thread that it drives
+// stamps its own sticker, in the same append.
+func (d *draft) driving(out []events.Proposed, e events.MessageSent) []events.Proposed {
+	if len(d.policy.Seats) == 0 {
+		return out
+	}
+	w := &inThread{
+		Call: d.Call, s: d.s, now: d.now, policy: d.policy, from: d.from, t: d.thread, driver: d.driver, cause: d.ID.Event(0), out: out,
+	}
+	if w.t == nil {
+		w.t = &projections.Thread{ID: e.Thread}
+	}
+	if called := d.called(); d.from.Kind == events.KindPerson && !d.group && len(called) == 1 && w.t.Move != nil && called[0] == d.driver.Seat {
+		w.undo(e.Message, true)
+		return w.out
+	}
+	after := d.s.DriverAfter(d.thread, e, d.place())
+	if d.thread != nil && after.Seat != d.driver.Seat {
+		w.lapse()
+	}
+	if seat, known := SeatOfSticker(d.policy, d.from.Seat); known && e.Kind == events.KindMessage && after.Seat == seat.Name {
+		w.inForce(e)
+		w.stamp(seat)
+	}
+	return w.out
 }
 
 // expiresNever stands for no bound: a hundred years.
@@ -617,7 +840,8 @@ func (d *draft) closes() bool {
 	if d.intent != events.Done {
 		return false
 	}
-	return d.thread == nil || d.from.Kind == events.KindPerson || projections.Same(d.from, d.thread.Asker)
+	return d.thread == nil || d.from.Kind == events.KindPerson || projections.Same(d.from, d.thread.Asker) ||
+		d.from.Seat != "" && d.from.Seat == d.driver.Seat
 }
 
 func (d *draft) evidence() events.Evidence {

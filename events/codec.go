@@ -76,6 +76,42 @@ func Decode(t Type, version int, data []byte) (Event, error) {
 		return decode[InstructionConfirmed](t, data)
 	case TypePolicyAdopted:
 		return decode[PolicyAdopted](t, data)
+	case TypePayloadAttached:
+		return decode[PayloadAttached](t, data)
+	case TypeAckPlaced:
+		return decode[AckPlaced](t, data)
+	case TypeStickerPlaced:
+		return decode[StickerPlaced](t, data)
+	case TypeStickerRemoved:
+		return decode[StickerRemoved](t, data)
+	case TypeHandoffOffered:
+		return decode[HandoffOffered](t, data)
+	case TypeHandoffAccepted:
+		return decode[HandoffAccepted](t, data)
+	case TypeHandoffDeclined:
+		return decode[HandoffDeclined](t, data)
+	case TypeHandoffClosed:
+		return decode[HandoffClosed](t, data)
+	case TypeRoutingJudged:
+		return decode[RoutingJudged](t, data)
+	case TypeRoutingUndone:
+		return decode[RoutingUndone](t, data)
+	case TypeOwedPassed:
+		return decode[OwedPassed](t, data)
+	case TypeOwedClosed:
+		return decode[OwedClosed](t, data)
+	case TypeOwedNudged:
+		return decode[OwedNudged](t, data)
+	case TypeOwedPaged:
+		return decode[OwedPaged](t, data)
+	case TypeReviewAsked:
+		return decode[ReviewAsked](t, data)
+	case TypeReviewLabelled:
+		return decode[ReviewLabelled](t, data)
+	case TypeSeatAbsent:
+		return decode[SeatAbsent](t, data)
+	case TypeSeatReturned:
+		return decode[SeatReturned](t, data)
 	}
 	return Unknown{Type: t, Version: version, Data: data}, nil
 }
@@ -117,6 +153,38 @@ func ThreadsOf(e Event) []ThreadID {
 	case TurnFlipped:
 		return []ThreadID{e.Thread}
 	case ThreadDone:
+		return []ThreadID{e.Thread}
+	case PayloadAttached:
+		return []ThreadID{e.Thread}
+	case AckPlaced:
+		return []ThreadID{e.Thread}
+	case StickerPlaced:
+		return []ThreadID{e.Thread}
+	case StickerRemoved:
+		return []ThreadID{e.Thread}
+	case HandoffOffered:
+		return []ThreadID{e.Thread}
+	case HandoffAccepted:
+		return []ThreadID{e.Thread}
+	case HandoffDeclined:
+		return []ThreadID{e.Thread}
+	case HandoffClosed:
+		return []ThreadID{e.Thread}
+	case RoutingJudged:
+		return []ThreadID{e.Thread}
+	case RoutingUndone:
+		return []ThreadID{e.Thread}
+	case OwedPassed:
+		return []ThreadID{e.Thread}
+	case OwedClosed:
+		return []ThreadID{e.Thread}
+	case OwedNudged:
+		return []ThreadID{e.Thread}
+	case OwedPaged:
+		return []ThreadID{e.Thread}
+	case ReviewAsked:
+		return []ThreadID{e.Thread}
+	case ReviewLabelled:
 		return []ThreadID{e.Thread}
 	case CommandRefused:
 		if e.Thread != "" {

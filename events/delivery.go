@@ -8,6 +8,9 @@ const (
 	ItemMessage ItemKind = "message"
 	// ItemNotice tells a sender that its message was lost.
 	ItemNotice ItemKind = "notice"
+	// ItemCall tells a participant of something that is no message: a hand-off
+	// that it was offered, an item that it owes, a call to an owner.
+	ItemCall ItemKind = "call"
 )
 
 // LostReason is why a message was not delivered.
@@ -23,7 +26,8 @@ const (
 // Leased is one item of a lease.
 type Leased struct {
 	Kind    ItemKind  `json:"kind"`
-	Message MessageID `json:"message"`
+	Message MessageID `json:"message,omitempty"`
+	Call    EventID   `json:"call,omitempty"` // of a call: the event that it tells of
 	Thread  ThreadID  `json:"thread"`
 	// Attempt counts the leases of this item, this one included. Over 1 the
 	// recipient may have seen it before.

@@ -27,6 +27,24 @@ const (
 	TypeInstructionLeased    Type = "instruction.leased"
 	TypeInstructionConfirmed Type = "instruction.confirmed"
 	TypePolicyAdopted        Type = "policy.adopted"
+	TypePayloadAttached      Type = "payload.attached"
+	TypeAckPlaced            Type = "ack.placed"
+	TypeStickerPlaced        Type = "sticker.placed"
+	TypeStickerRemoved       Type = "sticker.removed"
+	TypeHandoffOffered       Type = "handoff.offered"
+	TypeHandoffAccepted      Type = "handoff.accepted"
+	TypeHandoffDeclined      Type = "handoff.declined"
+	TypeHandoffClosed        Type = "handoff.closed"
+	TypeRoutingJudged        Type = "routing.judged"
+	TypeRoutingUndone        Type = "routing.undone"
+	TypeOwedPassed           Type = "owed.passed"
+	TypeOwedClosed           Type = "owed.closed"
+	TypeOwedNudged           Type = "owed.nudged"
+	TypeOwedPaged            Type = "owed.paged"
+	TypeReviewAsked          Type = "review.asked"
+	TypeReviewLabelled       Type = "review.labelled"
+	TypeSeatAbsent           Type = "seat.absent"
+	TypeSeatReturned         Type = "seat.returned"
 )
 
 // Types lists every type that this program writes, in the order above.
@@ -37,6 +55,10 @@ func Types() []Type {
 		TypeTurnFlipped, TypeThreadDone, TypeCommandRefused,
 		TypeMailboxLeased, TypeMailboxConfirmed, TypeMailboxTaken, TypeMailboxReturned, TypeLeaseExpired,
 		TypeInstructionLeased, TypeInstructionConfirmed, TypePolicyAdopted,
+		TypePayloadAttached, TypeAckPlaced, TypeStickerPlaced, TypeStickerRemoved,
+		TypeHandoffOffered, TypeHandoffAccepted, TypeHandoffDeclined, TypeHandoffClosed,
+		TypeRoutingJudged, TypeRoutingUndone, TypeOwedPassed, TypeOwedClosed, TypeOwedNudged, TypeOwedPaged,
+		TypeReviewAsked, TypeReviewLabelled, TypeSeatAbsent, TypeSeatReturned,
 	}
 }
 
@@ -78,6 +100,24 @@ func (LeaseExpired) EventType() Type         { return TypeLeaseExpired }
 func (InstructionLeased) EventType() Type    { return TypeInstructionLeased }
 func (InstructionConfirmed) EventType() Type { return TypeInstructionConfirmed }
 func (PolicyAdopted) EventType() Type        { return TypePolicyAdopted }
+func (PayloadAttached) EventType() Type      { return TypePayloadAttached }
+func (AckPlaced) EventType() Type            { return TypeAckPlaced }
+func (StickerPlaced) EventType() Type        { return TypeStickerPlaced }
+func (StickerRemoved) EventType() Type       { return TypeStickerRemoved }
+func (HandoffOffered) EventType() Type       { return TypeHandoffOffered }
+func (HandoffAccepted) EventType() Type      { return TypeHandoffAccepted }
+func (HandoffDeclined) EventType() Type      { return TypeHandoffDeclined }
+func (HandoffClosed) EventType() Type        { return TypeHandoffClosed }
+func (RoutingJudged) EventType() Type        { return TypeRoutingJudged }
+func (RoutingUndone) EventType() Type        { return TypeRoutingUndone }
+func (OwedPassed) EventType() Type           { return TypeOwedPassed }
+func (OwedClosed) EventType() Type           { return TypeOwedClosed }
+func (OwedNudged) EventType() Type           { return TypeOwedNudged }
+func (OwedPaged) EventType() Type            { return TypeOwedPaged }
+func (ReviewAsked) EventType() Type          { return TypeReviewAsked }
+func (ReviewLabelled) EventType() Type       { return TypeReviewLabelled }
+func (SeatAbsent) EventType() Type           { return TypeSeatAbsent }
+func (SeatReturned) EventType() Type         { return TypeSeatReturned }
 
 func (SessionJoined) event()        {}
 func (SessionLeft) event()          {}
@@ -99,3 +139,21 @@ func (LeaseExpired) event()         {}
 func (InstructionLeased) event()    {}
 func (InstructionConfirmed) event() {}
 func (PolicyAdopted) event()        {}
+func (PayloadAttached) event()      {}
+func (AckPlaced) event()            {}
+func (StickerPlaced) event()        {}
+func (StickerRemoved) event()       {}
+func (HandoffOffered) event()       {}
+func (HandoffAccepted) event()      {}
+func (HandoffDeclined) event()      {}
+func (HandoffClosed) event()        {}
+func (RoutingJudged) event()        {}
+func (RoutingUndone) event()        {}
+func (OwedPassed) event()           {}
+func (OwedClosed) event()           {}
+func (OwedNudged) event()           {}
+func (OwedPaged) event()            {}
+func (ReviewAsked) event()          {}
+func (ReviewLabelled) event()       {}
+func (SeatAbsent) event()           {}
+func (SeatReturned) event()         {}

@@ -17,6 +17,8 @@ type (
 	ThreadID  string
 	MessageID string
 	LeaseID   string
+	HandoffID string
+	ReviewID  string
 )
 
 // SessionID is a harness's own full id of a session: 1 to SessionIDBytesMax
@@ -54,6 +56,12 @@ func (c CommandID) Message() MessageID { return MessageID(derive("message", stri
 
 // Thread is the id of the thread that the command's message begins.
 func (c CommandID) Thread() ThreadID { return ThreadID(derive("thread", string(c))) }
+
+// Handoff is the id of the hand-off that the command offers.
+func (c CommandID) Handoff() HandoffID { return HandoffID(derive("handoff", string(c))) }
+
+// Review is the id of the review that the command asks for.
+func (c CommandID) Review() ReviewID { return ReviewID(derive("review", string(c))) }
 
 // Lease is the id of the lease that the command opens.
 func (c CommandID) Lease() LeaseID { return LeaseID(derive("lease", string(c))) }

@@ -14,8 +14,8 @@ const (
 // MessageKind is what a message is.
 type MessageKind string
 
-// The kinds of message. Only the first is written yet; the others are the
-// words for what comes with alerts, cards and hand-offs.
+// The kinds of message. Mirrors and hand-off lines are only made by a surface
+// that shows the thread elsewhere.
 const (
 	KindMessage     MessageKind = "message"
 	KindAlert       MessageKind = "alert"
@@ -61,6 +61,7 @@ type Author struct {
 type Recipient struct {
 	ID   Participant     `json:"id"`
 	Kind ParticipantKind `json:"kind"`
+	Seat string          `json:"seat,omitempty"` // of a session: that it occupied
 }
 
 // Evidence is what was known of a recipient's presence when a receipt relied on it.
@@ -98,12 +99,18 @@ const (
 	StateExpired     DeliveryState = "expired"
 	StateUndelivered DeliveryState = "undelivered"
 	StateDeleted     DeliveryState = "deleted"
+	// StateDropped is of a copy alone: it was held for who might answer, and
+	// somebody before that one took the message.
+	StateDropped DeliveryState = "dropped"
 )
 
 // Delivery is one mailbox that a message goes to.
 type Delivery struct {
 	To    Participant   `json:"to"`
 	State DeliveryState `json:"state"` // queued or held
+	// Hold is until when the copy is held for those who come first to answer; it
+	// is dropped when one of them takes the message. Absent: it is not.
+	Hold *Time `json:"hold,omitempty"`
 }
 
 // Masked counts the secrets of one kind that were masked in a body.
@@ -137,6 +144,23 @@ type MessageSent struct {
 	Masked     []Masked   `json:"masked,omitempty"`
 	ResendOf   MessageID  `json:"resend_of,omitempty"` // an earlier copy that was lost
 	Key        string     `json:"key,omitempty"`
+	// What a rule read from the body is here, because no fold reads bodies.
+	Mentions []string `json:"mentions,omitempty"` // the seats that the body mentions, in its order
+	Group    bool     `json:"group,omitempty"`    // it mentions all seats at once
+	Hop      int      `json:"hop,omitempty"`      // of a seat's message that mentions seats: the count with these
+	Area     *AreaOf  `json:"area,omitempty"`     // of a root, where the policy has seats
+	Channel  string   `json:"channel,omitempty"`  // of an alert
+	Card     *Card    `json:"card,omitempty"`     // of a card
+	// AnsweredOver are the messages that were pending when this answer was sent
+	// all the same.
+	AnsweredOver []MessageID `json:"answered_over,omitempty"`
+}
+
+// PayloadAttached says what came with an alert; the payload is the event's body.
+type PayloadAttached struct {
+	Message MessageID `json:"message"`
+	Thread  ThreadID  `json:"thread"`
+	Payload BodyRef   `json:"payload"`
 }
 
 // MessageEdited says that its author gave a message another body.
@@ -145,6 +169,7 @@ type MessageEdited struct {
 	Thread  ThreadID  `json:"thread"`
 	Body    BodyRef   `json:"body"`
 	Masked  []Masked  `json:"masked,omitempty"`
+	Card    *Card     `json:"card,omitempty"` // of a card: what it says from now on
 }
 
 // TurnFlipped says that a message that was working is final.

@@ -75,8 +75,15 @@ type Alert struct {
 // Routing says who answers whether a mention moves a thread.
 type Routing struct {
 	Classifier []string `json:"classifier,omitempty"` // a command, or one address
-	Timeout    Span     `json:"timeout"`
+	// Group are further names by which all seats are mentioned at once, beside
+	// GroupName.
+	Group   []string `json:"group,omitempty"`
+	Timeout Span     `json:"timeout"`
 }
+
+// GroupName is the name by which all seats are mentioned at once under every
+// policy; no seat and no person is called so.
+const GroupName = "seats"
 
 // DefaultPolicy is what holds without a policy file.
 func DefaultPolicy() Policy {

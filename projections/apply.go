@@ -18,6 +18,9 @@ func (s *State) Apply(r events.Recorded) {
 		s.forget()
 	}
 	s.position, s.moved = r.Position, true
+	if ofRoster(r.Event) {
+		s.mark(key("roster", place(r.Position)), string(r.Type()))
+	}
 	for _, t := range r.Threads() {
 		s.mark(key("named", string(t), place(r.Position)), string(r.Type()))
 	}
@@ -62,7 +65,44 @@ func (s *State) Apply(r events.Recorded) {
 		s.instructionConfirmed(e, r)
 	case events.PolicyAdopted:
 		s.policyAdopted(e, r)
+	case events.PayloadAttached:
+		s.payloadAttached(e, r)
+	case events.AckPlaced:
+		s.ackPlaced(e, r)
+	case events.StickerPlaced:
+		s.stickerPlaced(e, r)
+	case events.StickerRemoved:
+		s.stickerRemoved(e, r)
+	case events.HandoffOffered:
+		s.handoffOffered(e, r)
+	case events.HandoffAccepted:
+		s.handoffAccepted(e, r)
+	case events.HandoffDeclined:
+		s.handoffDeclined(e, r)
+	case events.HandoffClosed:
+		s.handoffClosed(e, r)
+	case events.RoutingJudged:
+		s.routingJudged(e, r)
+	case events.RoutingUndone:
+		s.routingUndone(e, r)
+	case events.OwedPassed:
+		s.owedPassed(e, r)
+	case events.OwedClosed:
+		s.owedClosed(e, r)
+	case events.OwedNudged:
+		s.owedNudged(e, r)
+	case events.OwedPaged:
+		s.owedPaged(e, r)
+	case events.ReviewAsked:
+		s.reviewAsked(e, r)
+	case events.ReviewLabelled:
+		s.reviewLabelled(e, r)
+	case events.SeatAbsent:
+		s.seatAbsent(e, r)
+	case events.SeatReturned:
+		s.seatReturned(e, r)
 	}
+	s.drove(r)
 }
 
 // Adopted is a policy and the event that put it in force.
@@ -75,11 +115,24 @@ type Adopted struct {
 const inForce = "in force"
 
 func (s *State) policyAdopted(e events.PolicyAdopted, r events.Recorded) {
-	*s.policies.change(s, inForce) = Adopted{Position: r.Position, Time: r.Time, Policy: e.Policy}
+	adopted := Adopted{Position: r.Position, Time: r.Time, Policy: e.Policy}
+	s.policies.begin(inForce, adopted)
+	s.policies.begin(place(r.Position), adopted)
 }
 
 // Policy is the policy in force; nil before the first was adopted.
 func (s *State) Policy() *Adopted { return s.policies.find(s, inForce) }
+
+// policyAt is the policy that was adopted at a position; for what was decided
+// before the first was, and where it is not known, the one in force.
+func (s *State) policyAt(at events.Position) *Adopted {
+	if at > 0 {
+		if p := s.policies.find(s, place(at)); p != nil {
+			return p
+		}
+	}
+	return s.Policy()
+}
 
 func (s *State) commandRefused(e events.CommandRefused, r events.Recorded) {
 	s.mark(key("refusal", string(e.By), place(r.Position)), strconv.FormatInt(int64(r.Time), 10))
@@ -99,4 +152,26 @@ func (s *State) RefusedSince(who events.Participant, now events.Time, within tim
 		return count < limit
 	})
 	return count
+}
+
+// ofRoster says whether an event changes who could drive, in every thread.
+func ofRoster(e events.Event) bool {
+	switch e.(type) {
+	case events.PolicyAdopted, events.SeatAbsent, events.SeatReturned:
+		return true
+	}
+	return false
+}
+
+// RosterEvents lists the positions of the events that changed who could drive,
+// up to a position: what a thread that is replayed from its own events needs besides.
+func (s *State) RosterEvents(to events.Position) (at []events.Position) {
+	s.scan(key("roster", ""), "", false, func(k string, _ []byte) bool {
+		p := placeOf(last(k))
+		if p <= to {
+			at = append(at, p)
+		}
+		return p <= to
+	})
+	return at
 }

@@ -36,6 +36,9 @@ type Shown struct {
 	Reason   events.LostReason    `json:"reason"` // of an undelivered one
 	Attempt  int                  `json:"attempt"`
 	ResendOf events.MessageID     `json:"resend_of"`
+	Mentions []string             `json:"mentions"` // seats
+	Channel  string               `json:"channel"`  // of an alert
+	Over     []events.MessageID   `json:"answered_over"`
 }
 
 // Bodies is where the text of a message is found while it is there.
@@ -57,15 +60,22 @@ func (s *State) Show(m *Message, d *Delivery, bodies Bodies) Shown {
 	if m.Deleted != nil {
 		v.State = events.StateDeleted
 	}
-	if v.Refs == nil {
-		v.Refs = []string{}
-	}
+	v.Channel = m.Channel
+	v.Refs, v.Mentions, v.Over = some(v.Refs), some(m.Mentions), some(m.Over)
 	body, there, err := bodies.Body(m.Event)
 	s.fail(err)
 	v.Redacted = !there
 	v.Body = string(body.Text)
 	v.Preview = Preview(v.Body)
 	return v
+}
+
+// some is a list that is empty rather than absent.
+func some[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 // Preview is the first line of a body that is not blank.

@@ -20,6 +20,9 @@ import (
 //	live    SESSION             the sessions that joined and have not left
 //	process BOOT PID START      the session that joined last from a process
 //	of      PERSON    SESSION   those of them that are one person's
+//	roster  POSITION            the events that changed who could drive
+//	handoff HANDOFF             the thread of a hand-off
+//	review  REVIEW              the thread of a review
 //	owed    POSITION            the open items, oldest first
 //	owes    WHO       POSITION  the same by debtor
 //	owing   WHO       POSITION  the same by creditor

@@ -70,6 +70,7 @@ type Queued struct {
 	Position events.Position
 	Message  *Message
 	Delivery *Delivery
+	Call     *Call // of a call, which has neither of those
 }
 
 // QueueScanMax bounds how many items of one mailbox one look at it passes over.
@@ -77,22 +78,34 @@ type Queued struct {
 const QueueScanMax = 200
 
 // Queue visits the items of a mailbox, oldest first, until visit returns false.
-func (s *State) Queue(p events.Participant, visit func(Queued) bool) { s.queue(p, true, visit) }
+func (s *State) Queue(p events.Participant, visit func(Queued) bool) {
+	s.queue(p, func(string) bool { return true }, visit)
+}
 
 // QueuedMessages visits the messages of a mailbox as Queue does, past any number
 // of notices: these are told to nobody but the mailbox's own participant, who
 // may never look.
 func (s *State) QueuedMessages(p events.Participant, visit func(Queued) bool) {
-	s.queue(p, false, visit)
+	s.queue(p, func(mark string) bool { return mark == messageMark }, visit)
 }
 
-func (s *State) queue(p events.Participant, notices bool, visit func(Queued) bool) {
+// QueuedForTaker visits what another than the mailbox's own participant takes:
+// messages and calls, and no notices.
+func (s *State) QueuedForTaker(p events.Participant, visit func(Queued) bool) {
+	s.queue(p, func(mark string) bool { return mark != noticeMark }, visit)
+}
+
+func (s *State) queue(p events.Participant, wanted func(mark string) bool, visit func(Queued) bool) {
 	seen := 0
 	s.scan(key("queue", string(p), ""), "", false, func(k string, value []byte) bool {
-		if !notices && part(k, 3) == noticeMark {
+		if !wanted(part(k, 3)) {
 			return true
 		}
 		seen++
+		if part(k, 3) == callMark {
+			c := s.Call(events.EventID(part(k, 4)), p)
+			return (c == nil || visit(Queued{Kind: events.ItemCall, Position: placeOf(part(k, 2)), Call: c})) && seen < QueueScanMax
+		}
 		q := Queued{Position: placeOf(part(k, 2)), Message: s.Message(events.MessageID(part(k, 4)))}
 		if q.Message == nil {
 			return seen < QueueScanMax
@@ -115,6 +128,7 @@ func (s *State) queue(p events.Participant, notices bool, visit func(Queued) boo
 const (
 	messageMark = "m"
 	noticeMark  = "n"
+	callMark    = "c"
 )
 
 func queueKey(p events.Participant, at events.Position, mark string, id events.MessageID) string {
@@ -187,6 +201,10 @@ func (s *State) mailboxLeased(e events.MailboxLeased, r events.Recorded) {
 	l := s.lease(e.Lease, e.Mailbox, r.Time, e.Until)
 	l.Items = e.Items
 	for _, it := range e.Items {
+		if it.Kind == events.ItemCall {
+			s.callLeased(it, e.Mailbox)
+			continue
+		}
 		m := s.changed(it.Message)
 		if m == nil {
 			continue
@@ -242,6 +260,10 @@ func (s *State) mailboxConfirmed(e events.MailboxConfirmed, r events.Recorded) {
 	s.confirm(e.Lease, e.Mailbox, r.Time)
 	at := r.Time
 	for _, it := range e.Items {
+		if it.Kind == events.ItemCall {
+			s.callConfirmed(it, e.Mailbox)
+			continue
+		}
 		m := s.changed(it.Message)
 		if m == nil {
 			continue
@@ -283,6 +305,10 @@ func (s *State) leaseExpired(e events.LeaseExpired, r events.Recorded) {
 		box.Lease = ""
 	}
 	for _, it := range e.Items {
+		if it.Kind == events.ItemCall {
+			s.callReturned(it, e.Mailbox)
+			continue
+		}
 		m := s.changed(it.Message)
 		if m == nil {
 			continue

@@ -32,6 +32,14 @@ type Message struct {
 	Deleted  *events.Time       `json:"deleted,omitempty"`
 	ResendOf events.MessageID   `json:"resend_of,omitempty"`
 	Bodies   []events.EventID   `json:"bodies"` // every event that holds a body of it
+	Mentions []string           `json:"mentions,omitempty"`
+	Group    bool               `json:"group,omitempty"`     // it mentions all seats at once
+	Address  bool               `json:"addressed,omitempty"` // its sender wrote to whom it goes
+	Channel  string             `json:"channel,omitempty"`
+	Over     []events.MessageID `json:"over,omitempty"`    // what was pending when this answer was sent
+	Payload  events.EventID     `json:"payload,omitempty"` // the event that has it beside it
+	Acks     []AckOf            `json:"acks,omitempty"`
+	Verdict  events.Verdict     `json:"verdict,omitempty"` // on its mention; empty: nobody judged
 	// Deliveries are one for each mailbox that it went to.
 	Deliveries []Delivery `json:"deliveries"`
 }
@@ -49,6 +57,7 @@ type Delivery struct {
 	Again       bool                 `json:"again,omitempty"`       // offered once more, because the stub turned final
 	Leases      []DeliveryLease      `json:"leases,omitempty"`      // oldest first
 	Notice      *Notice              `json:"notice,omitempty"`      // the telling of its loss
+	Hold        *events.Time         `json:"hold,omitempty"`        // until when the copy waits for those who come first
 }
 
 // DeliveryLease is one time that a message was offered.
@@ -138,6 +147,16 @@ func (m *Message) Delivery(at events.Participant) *Delivery {
 	return nil
 }
 
+// Called lists the seats that the message calls: those that it mentions and, for
+// a person, the seat that it was addressed to by name.
+func (m *Message) Called() []string {
+	called := m.Mentions
+	if m.Author.Kind == events.KindPerson && m.Address && m.To.Kind == events.KindSeat && !slices.Contains(called, m.To.ID.Name()) {
+		called = append([]string{m.To.ID.Name()}, called...)
+	}
+	return called
+}
+
 // Main is the delivery to the one that the message is addressed to.
 func (m *Message) Main() *Delivery {
 	for i := range m.Deliveries {
@@ -186,13 +205,13 @@ func (s *State) messageSent(e events.MessageSent, r events.Recorded) {
 		ID: e.Message, Thread: e.Thread, Position: r.Position, Event: r.ID, Kind: e.Kind, Author: e.Author, To: e.To,
 		ReplyTo: e.ReplyTo, Intent: e.Intent, Turn: e.Turn, Bytes: e.Body.Bytes, Refs: e.Refs,
 		Sent: r.Time, Expires: e.Expires, Due: e.Due, FinalBy: e.FinalBy, ResendOf: e.ResendOf,
-		Bodies: []events.EventID{r.ID},
+		Bodies: []events.EventID{r.ID}, Mentions: e.Mentions, Group: e.Group, Address: e.Addressed != "", Channel: e.Channel, Over: e.AnsweredOver,
 	})
 	parent := s.Message(e.ReplyTo)
 	m.IsReply = parent != nil && is(e.To.ID, parent.Author)
 	at := place(r.Position)
 	for _, d := range e.Deliveries {
-		row := Delivery{To: d.To, At: d.To, State: d.State}
+		row := Delivery{To: d.To, At: d.To, State: d.State, Hold: d.Hold}
 		if m.Turn == events.Working && (d.To.Session() != "" || e.Evidence.Live) {
 			row.Then = events.StateQueued
 		}
@@ -216,7 +235,7 @@ func (s *State) messageSent(e events.MessageSent, r events.Recorded) {
 		class = "agent"
 	}
 	s.mark(key("talk", string(m.Thread), at), class+" "+sent)
-	s.threadSpoken(m, parent)
+	s.threadSpoken(e, r, m, parent)
 }
 
 func deviceKey(host string) string { return "device:" + host }
@@ -229,6 +248,20 @@ func (s *State) messageEdited(e events.MessageEdited, r events.Recorded) {
 	at := r.Time
 	m.Edited, m.Event, m.Bytes = &at, r.ID, e.Body.Bytes
 	m.Bodies = append(m.Bodies, r.ID)
+	if t := s.changedThread(m.Thread); t != nil && e.Card != nil {
+		for i := range t.Cards {
+			if t.Cards[i].Message == m.ID {
+				t.Cards[i].Card = *e.Card
+			}
+		}
+	}
+}
+
+// payloadAttached notes what came with an alert; with the message it goes.
+func (s *State) payloadAttached(e events.PayloadAttached, r events.Recorded) {
+	if m := s.changed(e.Message); m != nil {
+		m.Payload = r.ID
+	}
 }
 
 func (s *State) turnFlipped(e events.TurnFlipped, r events.Recorded) {

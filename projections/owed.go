@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"slices"
 
 	"decklog/events"
@@ -9,35 +10,62 @@ import (
 // OwedKind is what is owed.
 type OwedKind string
 
-// OwedReply is an open request: its answer is owed.
-const OwedReply OwedKind = "reply"
+// The kinds.
+const (
+	OwedReply   OwedKind = "reply"   // an open request: its answer
+	OwedHandoff OwedKind = "handoff" // one that was offered, or accepted and not closed
+	OwedReview  OwedKind = "review"  // one without a label
+)
 
-// Owed is an item that somebody has to close. Its id is that of the request
-// that it came from: a view never makes an id.
+// Owed is an item that somebody has to close. Its id is that of the request, the
+// hand-off or the review that it came from: a view never makes an id.
 type Owed struct {
-	ID         string             `json:"id"`
-	Kind       OwedKind           `json:"kind"`
-	Thread     events.ThreadID    `json:"thread"`
-	Debtor     events.Participant `json:"debtor"`
-	Creditor   events.Participant `json:"creditor"`
-	DebtorSeat string             `json:"debtor_seat,omitempty"`
-	Since      events.Time        `json:"since"`
-	Due        *events.Time       `json:"due"`
-	Nudges     int                `json:"nudges"`
-	Paged      *events.Time       `json:"paged"`
-	Position   events.Position    `json:"position"`
+	ID           string             `json:"id"`
+	Kind         OwedKind           `json:"kind"`
+	Thread       events.ThreadID    `json:"thread"`
+	Debtor       events.Participant `json:"debtor"`
+	Creditor     events.Participant `json:"creditor"`
+	DebtorSeat   string             `json:"debtor_seat,omitempty"`
+	CreditorSeat string             `json:"creditor_seat,omitempty"`
+	Since        events.Time        `json:"since"`
+	Due          *events.Time       `json:"due"`
+	Nudges       int                `json:"nudges"`
+	Nudged       *events.Time       `json:"nudged,omitempty"` // last
+	Paged        *events.Time       `json:"paged"`
+	Position     events.Position    `json:"position"`
+	Calls        []CallRef          `json:"calls,omitempty"` // that tell of it
 }
 
 func (s *State) owe(t *Thread, m *Message) {
-	o := Owed{
-		ID: string(m.ID), Kind: OwedReply, Thread: t.ID, Debtor: m.To.ID, Creditor: m.Author.ID,
-		Since: m.Sent, Due: m.Due, Position: m.Position,
+	seat := m.To.Seat
+	if m.To.Kind == events.KindSeat {
+		seat = m.To.ID.Name()
 	}
-	t.Owed = append(t.Owed, o)
+	s.owes(t, Owed{
+		ID: string(m.ID), Kind: OwedReply, Thread: t.ID, Debtor: m.To.ID, DebtorSeat: seat, Creditor: m.Author.ID,
+		CreditorSeat: m.Author.Seat, Since: m.Sent, Due: m.Due, Position: m.Position,
+	})
+}
+
+// owes opens an item. Those of a thread stand in the order in which they were opened.
+func (s *State) owes(t *Thread, o Owed) {
+	at, _ := slices.BinarySearchFunc(t.Owed, o.Position, func(o Owed, p events.Position) int { return cmp.Compare(o.Position, p) })
+	t.Owed = slices.Insert(t.Owed, at, o)
+	s.markOwed(t, o)
+}
+
+func (s *State) markOwed(t *Thread, o Owed) {
 	at := place(o.Position)
 	s.mark(key("owed", at), string(t.ID))
 	s.mark(key("owes", string(o.Debtor), at), string(t.ID))
 	s.mark(key("owing", string(o.Creditor), at), string(t.ID))
+}
+
+func (s *State) unmarkOwed(o Owed) {
+	at := place(o.Position)
+	s.unmark(key("owed", at))
+	s.unmark(key("owes", string(o.Debtor), at))
+	s.unmark(key("owing", string(o.Creditor), at))
 }
 
 // settle closes what a final message answers: the request that it replies to,
@@ -71,12 +99,125 @@ func (s *State) closeOwed(t *Thread, closes func(Owed) bool) {
 		if !closes(o) {
 			return false
 		}
-		at := place(o.Position)
-		s.unmark(key("owed", at))
-		s.unmark(key("owes", string(o.Debtor), at))
-		s.unmark(key("owing", string(o.Creditor), at))
+		s.unmarkOwed(o)
+		s.dropCalls(&o)
 		return true
 	})
+}
+
+// closes closes items, as closeOwed does, and remembers those that a move closed
+// in the same command, should it be undone.
+func (s *State) closes(t *Thread, r events.Recorded, which func(Owed) bool) {
+	if t.Move != nil && t.Move.Command == r.Cause.Command {
+		for _, o := range t.Owed {
+			if which(o) {
+				t.Move.Closed = append(t.Move.Closed, o)
+			}
+		}
+	}
+	s.closeOwed(t, which)
+}
+
+// OwedBy says whether a seat owes the item: under its own name, or as the session
+// on it that was asked.
+func (o Owed) OwedBy(seat string) bool {
+	return seat != "" && (o.DebtorSeat == seat || o.Debtor == events.Named(seat))
+}
+
+// OwedTo says whether the item is owed to a seat.
+func (o Owed) OwedTo(seat string) bool {
+	return seat != "" && (o.CreditorSeat == seat || o.Creditor == events.Named(seat))
+}
+
+func (s *State) owedPassed(e events.OwedPassed, r events.Recorded) {
+	t := s.changedThread(e.Thread)
+	if t == nil {
+		return
+	}
+	if t.Move != nil && t.Move.Command == r.Cause.Command {
+		t.Move.Passed = append(t.Move.Passed, e.Items...)
+	}
+	for i := range t.Owed {
+		o := &t.Owed[i]
+		if !slices.Contains(e.Items, o.ID) {
+			continue
+		}
+		s.unmarkOwed(*o)
+		s.dropCalls(o)
+		o.Debtor, o.DebtorSeat = events.Named(e.To), e.To
+		s.markOwed(t, *o)
+		s.call(t, o.ID, o.Debtor, r)
+	}
+}
+
+func (s *State) owedClosed(e events.OwedClosed, r events.Recorded) {
+	t := s.changedThread(e.Thread)
+	if t == nil {
+		return
+	}
+	for _, o := range t.Owed {
+		if o.ID == e.Item && e.Why == events.OwedByPerson {
+			s.call(t, "", o.Debtor, r)
+			s.call(t, "", o.Creditor, r)
+		}
+	}
+	s.closes(t, r, func(o Owed) bool { return o.ID == e.Item })
+	if h := t.Handoff(events.HandoffID(e.Item)); h != nil && h.State != HandoffIsDeclined {
+		h.State, h.End = HandoffIsClosed, events.HandoffDone
+	}
+}
+
+func (s *State) owedNudged(e events.OwedNudged, r events.Recorded) {
+	t := s.changedThread(e.Thread)
+	if t == nil {
+		return
+	}
+	for i := range t.Owed {
+		if o := &t.Owed[i]; o.ID == e.Item {
+			s.dropCalls(o)
+			at := r.Time
+			o.Nudges, o.Nudged = e.Nudge, &at
+			s.call(t, o.ID, o.Debtor, r)
+		}
+	}
+}
+
+func (s *State) owedPaged(e events.OwedPaged, r events.Recorded) {
+	t := s.changedThread(e.Thread)
+	if t == nil {
+		return
+	}
+	item := ""
+	for i := range t.Owed {
+		if o := &t.Owed[i]; o.ID == e.Item {
+			at := r.Time
+			o.Paged, item = &at, o.ID
+		}
+	}
+	for _, owner := range e.Owners {
+		s.call(t, item, owner, r)
+	}
+}
+
+// Item finds an open item; false when there is none with this id.
+func (s *State) Item(id string) (Owed, bool) {
+	for _, thread := range []events.ThreadID{s.threadOfMessage(events.MessageID(id)), s.ThreadOfHandoff(events.HandoffID(id)), s.ThreadOfReview(events.ReviewID(id))} {
+		if t := s.Thread(thread); t != nil {
+			for _, o := range t.Owed {
+				if o.ID == id {
+					return o, true
+				}
+			}
+		}
+	}
+	return Owed{}, false
+}
+
+func (s *State) threadOfMessage(id events.MessageID) events.ThreadID {
+	if m := s.Message(id); m != nil {
+		return m.Thread
+	}
+	return ""
 }
 
 // OwedItems lists the open items, oldest first, at most limit (0: all): those

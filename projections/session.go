@@ -36,6 +36,7 @@ type Seat struct {
 	Occupant events.SessionID `json:"occupant,omitempty"`
 	Protocol int              `json:"protocol"`
 	Since    events.Time      `json:"since"`
+	Absent   *Because         `json:"absent,omitempty"` // why it is passed over
 }
 
 // Session finds a session that joined at some time; nil when none with this id did.
@@ -144,7 +145,7 @@ func (s *State) seatTaken(e events.SeatTaken, r events.Recorded) {
 	if before := seat.Occupant; before != "" && before != e.Session {
 		s.sessions.change(s, string(before)).Seat = ""
 	}
-	*seat = Seat{Name: e.Seat, Occupant: e.Session, Protocol: e.Protocol, Since: r.Time}
+	*seat = Seat{Name: e.Seat, Occupant: e.Session, Protocol: e.Protocol, Since: r.Time, Absent: seat.Absent}
 	session := s.sessions.change(s, string(e.Session))
 	session.ID = e.Session
 	if old := session.Seat; old != "" && old != e.Seat {

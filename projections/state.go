@@ -10,7 +10,7 @@ import (
 
 // FoldVersion changes whenever the same events make other rows. A ledger whose
 // rows were made by another version is rebuilt before it is used.
-const FoldVersion = 3
+const FoldVersion = 4
 
 // State is the folded ledger, loaded row by row as it is asked for. What an
 // event changes stays in memory until Flush writes each changed row once: after
@@ -34,6 +34,7 @@ type State struct {
 	sessions  table[Session]
 	seats     table[Seat]
 	policies  table[Adopted]
+	calls     table[Call]
 
 	marks map[string][]byte // index rows to write; nil removes one
 }
@@ -49,6 +50,7 @@ func On(rows events.Rows) *State {
 		sessions:  newTable[Session]("session"),
 		seats:     newTable[Seat]("seat"),
 		policies:  newTable[Adopted]("policy"),
+		calls:     newTable[Call]("call"),
 		marks:     map[string][]byte{},
 	}
 	s.position = s.checkpoint().Position
@@ -112,6 +114,7 @@ func (s *State) Flush() error {
 	s.sessions.collect(s, writes)
 	s.seats.collect(s, writes)
 	s.policies.collect(s, writes)
+	s.calls.collect(s, writes)
 	if s.moved {
 		writes[checkpointKey] = s.encode(checkpointKey, Checkpoint{Position: s.position, Fold: FoldVersion})
 		s.moved = false
@@ -146,6 +149,7 @@ func (s *State) forget() {
 	clear(s.sessions.held)
 	clear(s.seats.held)
 	clear(s.policies.held)
+	clear(s.calls.held)
 }
 
 func (s *State) get(key string) []byte {

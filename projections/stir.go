@@ -46,7 +46,11 @@ func (s *State) Stirs(e events.Event) []events.SessionID {
 	case events.MailboxConfirmed:
 		return s.takers(e.Mailbox) // a stub that it printed may have turned final since
 	}
-	return nil
+	var stirred []events.SessionID
+	for _, box := range s.called(e) {
+		stirred = append(stirred, s.takers(box)...)
+	}
+	return stirred
 }
 
 // author is who is told of a message's loss.

@@ -19,6 +19,22 @@ type Thread struct {
 	ClosedBy     *Closing             `json:"closed_by,omitempty"`
 	Pending      []Pending            `json:"pending,omitempty"` // its agents' working messages, oldest first
 	Owed         []Owed               `json:"owed,omitempty"`    // its open items, oldest first
+
+	// What driving has to know of it (see driving.go).
+	Began    Act                `json:"began"` // the root
+	Kind     events.MessageKind `json:"kind,omitempty"`
+	Area     *events.AreaOf     `json:"area,omitempty"`
+	Policy   events.Position    `json:"policy,omitempty"` // that its last event was decided under
+	Posts    []Post             `json:"posts,omitempty"`
+	Mirrors  []Post             `json:"mirrors,omitempty"`
+	Stickers []Sticker          `json:"stickers,omitempty"` // that lie, in the order in which they were placed
+	Handoffs []Handoff          `json:"handoffs,omitempty"`
+	Move     *Move              `json:"move,omitempty"` // the latest, unless it was replaced or cancelled
+	Reviews  []Review           `json:"reviews,omitempty"`
+	Cards    []CardOf           `json:"cards,omitempty"`
+	Hops     int                `json:"hops,omitempty"` // since a person last spoke
+	Drove    *Drove             `json:"drove,omitempty"`
+	Held     []events.MessageID `json:"held,omitempty"` // persons' messages of which copies are held
 }
 
 // Closing is the `done` that closed a thread.
@@ -58,7 +74,7 @@ func (t *Thread) TakesPart(a events.Author) bool {
 	return a.Seat != "" && slices.Contains(t.Participants, events.Named(a.Seat))
 }
 
-func (s *State) threadSpoken(m *Message, parent *Message) {
+func (s *State) threadSpoken(e events.MessageSent, r events.Recorded, m *Message, parent *Message) {
 	t := s.threads.change(s, string(m.Thread))
 	if t.Root == "" {
 		t.ID, t.Root, t.Asker = m.Thread, m.ID, m.Author
@@ -71,6 +87,13 @@ func (s *State) threadSpoken(m *Message, parent *Message) {
 	t.joins(m.To.ID)
 	if m.To.Kind == events.KindSeat {
 		t.seated(m.To.ID.Name())
+	}
+	t.spoken(e, actOf(r))
+	if seat := m.Author.Seat; seat != "" && m.Kind == events.KindMessage {
+		s.takenBy(t, seat, r.Time)
+	}
+	if slices.ContainsFunc(m.Deliveries, func(d Delivery) bool { return d.Hold != nil }) {
+		t.Held = append(t.Held, m.ID)
 	}
 	if m.Turn == events.Working && m.FinalBy != nil && m.Author.Kind != events.KindPerson {
 		t.Pending = append(t.Pending, Pending{From: m.Author.ID, Message: m.ID, Until: *m.FinalBy})

@@ -17,11 +17,14 @@ type ThreadView struct {
 	Messages     []ShownInThread      `json:"messages"`
 	Refusals     []RefusalShown       `json:"refusals"`
 	Pending      []Pending            `json:"pending"`
-	Acks         []any                `json:"acks"`
+	Acks         []AckShown           `json:"acks"`
 	Owed         []OwedShown          `json:"owed"`
 	Hops         int                  `json:"hops"`
-	Card         any                  `json:"card"`
-	Review       any                  `json:"review"`
+	Card         *CardShown           `json:"card"`
+	Review       *ReviewShown         `json:"review"` // the latest
+	Reviews      []ReviewShown        `json:"reviews"`
+	Handoffs     []HandoffShown       `json:"handoffs"`
+	Stickers     []StickerShown       `json:"stickers"`
 	At           events.Position      `json:"at"`
 	Time         *events.Time         `json:"time"` // of the last event that the view knows
 }
@@ -30,6 +33,7 @@ type ThreadView struct {
 type DriverShown struct {
 	Seat   *string      `json:"seat"`
 	Source *string      `json:"source"`
+	Detail *string      `json:"detail"` // of the source: which of its cases
 	Since  *events.Time `json:"since"`
 	Stale  bool         `json:"stale"`
 }
@@ -113,12 +117,16 @@ func (s *State) ThreadView(id events.ThreadID, r events.Reader, now events.Time,
 	}
 	v := ThreadView{
 		Thread: t.ID, State: "open", ClosedBy: t.ClosedBy, Root: t.Root, Participants: t.Participants,
-		Messages: []ShownInThread{}, Refusals: []RefusalShown{}, Pending: []Pending{}, Acks: []any{}, Owed: []OwedShown{}, At: at,
+		Messages: []ShownInThread{}, Refusals: []RefusalShown{}, Pending: []Pending{}, Owed: []OwedShown{}, At: at,
 	}
+	s.showDriving(&v, t, r)
 	if t.Done {
 		v.State = "done"
 	}
 	for _, m := range s.MessagesOf(id) {
+		for _, ack := range m.Acks {
+			v.Acks = append(v.Acks, AckShown{Message: m.ID, AckOf: ack})
+		}
 		shown := ShownInThread{Shown: s.Show(m, nil, r), Deliveries: []DeliveryShown{}}
 		for _, d := range m.Deliveries {
 			for _, l := range d.Leases {

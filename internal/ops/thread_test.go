@@ -117,7 +117,7 @@ func TestAPersonsDoneClosesAnyThread(t *testing.T) {
 
 func TestAnybodyElsesDoneClosesOnlyWhatItAnswers(t *testing.T) {
 	d := newDesk(t)
-	d.policy.Seats = seats("smith")
+	d.policy.Seats = seats("neo", "smith")
 	d.ready(alice, bob)
 	d.join(carol, func(q *ops.JoinRequest) { q.Seat = "smith" })
 	one := d.send(alice, request(bob, "question"))
