@@ -1,8 +1,8 @@
 package commands
 
 import (
+	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
 	"decklog/events"
 )
@@ -22,6 +22,7 @@ func AreaOf(author events.Author, kind events.MessageKind, text, payload string,
 		}
 	}
 	var found *events.Area
+	text, payload = folded(text), folded(spelledOut(payload))
 	for i := range p.Areas {
 		a := &p.Areas[i]
 		if (found == nil || a.Priority < found.Priority) && (matches(*a, text) || matches(*a, payload)) {
@@ -34,12 +35,42 @@ func AreaOf(author events.Author, kind events.MessageKind, text, payload string,
 	return &events.AreaOf{Seat: found.Seat, Reason: events.AreaMap, Says: found.Reason}
 }
 
-// matches says whether any of an area's phrases stands in a text as whole words,
-// whatever the case.
+// spelledOut is what the strings and numbers of a payload in JSON say, without
+// JSON's escapes, which would run into the words behind them; any other payload
+// is what it is.
+func spelledOut(payload string) string {
+	if !json.Valid([]byte(payload)) {
+		return payload
+	}
+	var b strings.Builder
+	d := json.NewDecoder(strings.NewReader(payload))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil { // its end
+			return b.String()
+		}
+		switch token := token.(type) {
+		case string:
+			b.WriteString(token + "\n")
+		case json.Number:
+			b.WriteString(token.String() + "\n")
+		}
+	}
+}
+
+// folded is a text in lower case, with one blank between its words.
+func folded(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
+
+// Within says whether a phrase of the content map stands in a text as whole
+// words, whatever the case and the blanks.
+func Within(phrase, text string) bool { return hasWords(folded(text), folded(phrase)) }
+
+// matches says whether any of an area's phrases stands as whole words in a text
+// that is folded.
 func matches(a events.Area, text string) bool {
-	text = strings.ToLower(text)
 	for _, phrase := range a.Match {
-		if hasWords(text, strings.ToLower(strings.TrimSpace(phrase))) {
+		if hasWords(text, folded(phrase)) {
 			return true
 		}
 	}
@@ -64,9 +95,4 @@ func hasWords(text, phrase string) bool {
 		}
 		from = i + 1
 	}
-}
-
-func firstRune(s string) rune {
-	r, _ := utf8.DecodeRuneInString(s)
-	return r
 }

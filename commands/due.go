@@ -15,12 +15,13 @@ const DueMax = 50
 // Due is what has fallen due around a participant, and was not recorded yet, as
 // seen at this moment, in its own mailboxes and for what it sent. It is one kind
 // at a time: leases that ended; else sessions that are live no more; else
-// messages that expired or cannot arrive any more. Each kind is judged on what
+// messages that expired or cannot arrive any more; else items that are owed for
+// too long, and seats that are absent. Each kind is judged on what
 // the one before it made of the state, so who records it asks again until
 // nothing is due. Each event's id is made from its cause, so that two who notice
 // it at once record it once.
 func Due(s *projections.State, c Call, who events.Participant, now events.Time, p events.Policy) []events.Proposed {
-	d := due{Call: c, s: s, who: who, now: now, limits: p.Limits, seen: map[string]bool{}}
+	d := due{Call: c, s: s, who: who, now: now, policy: p, limits: p.Limits, seen: map[string]bool{}}
 	boxes := s.Mailboxes(who)
 	for _, at := range boxes {
 		d.leaseEnded(at)
@@ -41,6 +42,10 @@ func Due(s *projections.State, c Call, who events.Participant, now events.Time, 
 		}
 		d.lost()
 	}
+	if len(d.out) == 0 {
+		d.owing(boxes)
+		d.absent()
+	}
 	return d.out
 }
 
@@ -49,6 +54,7 @@ type due struct {
 	s      *projections.State
 	who    events.Participant
 	now    events.Time
+	policy events.Policy
 	limits events.Limits
 	seen   map[string]bool
 	out    []events.Proposed
@@ -81,12 +87,19 @@ func (d *due) leaseEnded(at events.Participant) {
 		return
 	}
 	for _, it := range l.Items {
+		if it.Kind == events.ItemCall {
+			d.uncalled(l, it)
+			continue
+		}
 		m := d.s.Message(it.Message)
 		if m == nil || m.Deleted != nil {
 			continue
 		}
-		unconfirmed := 0
+		unconfirmed, to := 0, events.Participant("")
 		if it.Kind == events.ItemNotice {
+			if it.To != m.To.ID {
+				to = it.To
+			}
 			for i := range m.Deliveries {
 				if dl := &m.Deliveries[i]; dl.Notice != nil && dl.Notice.At == at && dl.To == it.To {
 					unconfirmed = dl.Notice.Unconfirmed + 1
@@ -95,19 +108,37 @@ func (d *due) leaseEnded(at events.Participant) {
 		} else if dl := m.Delivery(at); dl != nil && dl.State == events.StateLeased {
 			unconfirmed = dl.Unconfirmed + 1
 		}
-		if unconfirmed >= d.limits.LeaseAttempts && d.once(lossKey(it.Kind, m.ID, at)) {
-			d.undelivered(m, at, it.Kind, events.LostUnconfirmed)
+		if unconfirmed >= d.limits.LeaseAttempts && d.once(lossKey(it.Kind, m.ID, at)+string(to)) {
+			d.undelivered(m, at, it.Kind, events.LostUnconfirmed, to)
 		}
 	}
+}
+
+// uncalled gives up a call that was offered as often as it may be. What it is
+// about stays owed.
+func (d *due) uncalled(l *projections.Lease, it events.Leased) {
+	box := projections.Mailboxed(it, l.Mailbox)
+	c := d.s.Call(it.Call, box)
+	if c == nil || c.State != events.StateLeased || c.Lease != l.ID || c.Unconfirmed+1 < d.limits.LeaseAttempts {
+		return
+	}
+	d.add(events.MailboxStream(box), string(c.Event), fmt.Sprintf("undelivered %s", box),
+		events.MessageUndelivered{Call: c.Event, Thread: c.Thread, Mailbox: box, Reason: events.LostUnconfirmed, Kind: events.ItemCall})
 }
 
 func lossKey(kind events.ItemKind, m events.MessageID, at events.Participant) string {
 	return fmt.Sprintf("loss %s %s %s", kind, m, at)
 }
 
-func (d *due) undelivered(m *projections.Message, at events.Participant, kind events.ItemKind, reason events.LostReason) {
-	d.add(events.MailboxStream(at), string(m.ID), fmt.Sprintf("undelivered %s %s %s %d", kind, reason, at, d.attempts(m, at)),
-		events.MessageUndelivered{Message: m.ID, Thread: m.Thread, Mailbox: at, Reason: reason, Kind: kind})
+// undelivered gives a message up, or a notice; to is whose delivery that is
+// about, where it is not the addressee's.
+func (d *due) undelivered(m *projections.Message, at events.Participant, kind events.ItemKind, reason events.LostReason, to events.Participant) {
+	step := fmt.Sprintf("undelivered %s %s %s %d", kind, reason, at, d.attempts(m, at))
+	if to != "" {
+		step += " " + string(to)
+	}
+	d.add(events.MailboxStream(at), string(m.ID), step,
+		events.MessageUndelivered{Message: m.ID, Thread: m.Thread, Mailbox: at, Reason: reason, Kind: kind, To: to})
 }
 
 // attempts tells the offers of one message apart, so that what is given up after
@@ -163,7 +194,7 @@ func (d *due) lost() {
 		if d.now >= l.Expires {
 			d.expire(l.Message, l.of.At, l.of)
 		} else if d.once(lossKey(events.ItemMessage, l.ID, l.of.At)) {
-			d.undelivered(l.Message, l.of.At, events.ItemMessage, events.LostSessionEnded)
+			d.undelivered(l.Message, l.of.At, events.ItemMessage, events.LostSessionEnded, "")
 		}
 	}
 }

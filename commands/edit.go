@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -104,10 +105,14 @@ func (c Delete) Decide(s *projections.State, now events.Time, p events.Policy) (
 	if r != nil {
 		return nil, r
 	}
+	bodies := m.Bodies
+	if m.Payload != "" {
+		bodies = append(slices.Clip(bodies), m.Payload)
+	}
 	return []events.Proposed{{
 		Stream: events.ThreadStream(m.Thread), ID: c.ID.Event(0), Actor: author.ID,
 		Cause: events.Cause{Command: c.ID, Event: m.Bodies[0]},
-		Event: events.MessageDeleted{Message: m.ID, Thread: m.Thread, Bodies: m.Bodies}, Drops: m.Bodies,
+		Event: events.MessageDeleted{Message: m.ID, Thread: m.Thread, Bodies: bodies}, Drops: bodies,
 	}}, nil
 }
 

@@ -27,8 +27,8 @@ type Join struct {
 const AttributeBytesMax = 4096
 
 // Decide registers the session, and takes the seat first: of two sessions that
-// claim one seat, the stream of the seat lets one win. A session that is
-// registered as it is already changes nothing.
+// claim one seat, the stream of the seat lets one win. A seat that was absent is
+// so no more. A session that is registered as it is already changes nothing.
 func (c Join) Decide(s *projections.State, now events.Time, p events.Policy) ([]events.Proposed, *Refusal) {
 	if what := CheckSessionID(c.Session); what != "" {
 		return nil, refuse(BadRequest, "%s", what).
@@ -47,7 +47,26 @@ func (c Join) Decide(s *projections.State, now events.Time, p events.Policy) ([]
 		return nil, r
 	}
 	j.register()
+	j.returned()
 	return j.out, nil
+}
+
+// returned says that a seat which was passed over has a session again: this one
+// takes it, or comes back to it.
+func (j *joining) returned() {
+	me := events.SessionID(j.Session)
+	name := ""
+	if j.session != nil {
+		name = seatOf(j.s, j.session)
+	}
+	for _, p := range j.out {
+		if taken, is := p.Event.(events.SeatTaken); is {
+			name = taken.Seat
+		}
+	}
+	if seat := j.s.Seat(name); seat != nil && seat.Absent != nil {
+		j.add(events.SeatStream(name), events.SeatReturned{Seat: name, Session: me})
+	}
 }
 
 type joining struct {

@@ -25,6 +25,7 @@ type OfferItem struct {
 	At       events.Participant // the mailbox that it lies in now
 	Message  *projections.Message
 	Delivery *projections.Delivery
+	Call     *projections.Call // of a call, which has neither of those
 	position events.Position
 }
 
@@ -36,7 +37,8 @@ type Taking struct {
 	Call
 	Who events.Participant
 	// Stopping is a session that is about to end its turn: it is held once for
-	// a request or for an answer to its own request, and for nothing else.
+	// a request, an answer to its own request or the offer of a hand-off, and for
+	// nothing else.
 	Stopping bool
 }
 
@@ -56,11 +58,11 @@ func (c Taking) Offer(s *projections.State, now events.Time) Offer {
 			}
 			// A loss is told to the one who sent the message; another session of the
 			// same person did not.
-			visit = s.QueuedMessages
+			visit = s.QueuedForTaker
 		}
 		n := 0
 		visit(at, func(q projections.Queued) bool {
-			if item, ready := c.ready(s, at, q, now); ready {
+			if item, ready := c.ready(s, at, q, now); ready && !c.has(o.Items, item) {
 				o.Items = append(o.Items, item)
 				n++
 			}
@@ -78,6 +80,9 @@ func (c Taking) Offer(s *projections.State, now events.Time) Offer {
 
 // ready says whether an item can be offered now, and how.
 func (c Taking) ready(s *projections.State, at events.Participant, q projections.Queued, now events.Time) (OfferItem, bool) {
+	if q.Kind == events.ItemCall {
+		return c.callReady(s, at, q, now)
+	}
 	m, d := q.Message, q.Delivery
 	item := OfferItem{At: at, Message: m, Delivery: d, position: q.Position}
 	if q.Kind == events.ItemNotice {
@@ -94,7 +99,7 @@ func (c Taking) ready(s *projections.State, at events.Participant, q projections
 		Edited: d.Again || d.AsStub && m.Turn == events.Final,
 	}
 	switch {
-	case m.Awaited(now), now >= m.Expires:
+	case m.Awaited(now), m.Held(d, now), now >= m.Expires:
 		return item, false
 	case at != c.Who && m.Author.ID == c.Who:
 		return item, false
@@ -102,6 +107,55 @@ func (c Taking) ready(s *projections.State, at events.Participant, q projections
 		return item, false
 	case c.Stopping:
 		return item, d.Attempt == 0 && (m.Intent == events.Request || m.IsReply && c.answersRequest(s, m))
+	}
+	return item, true
+}
+
+// has says whether the participant has the message of an item by another copy,
+// or is offered it: who is session, seat and person at once reads it once.
+func (c Taking) has(offered []OfferItem, item OfferItem) bool {
+	if item.Kind != events.ItemMessage {
+		return false
+	}
+	return item.At != c.Who && item.Message.Delivery(c.Who) != nil ||
+		slices.ContainsFunc(offered, func(o OfferItem) bool { return o.Kind == events.ItemMessage && o.Message == item.Message })
+}
+
+// along lists the copies of leased messages that lie in one more mailbox which
+// the session takes from: it has printed them by the copy that it leased.
+func (c Taking) along(s *projections.State, at events.Participant, items []events.Leased, now events.Time) (moved []events.Moved) {
+	if s.Current(at).Runs(now) {
+		return nil
+	}
+	for _, it := range items {
+		m := s.Message(it.Message)
+		if it.Kind != events.ItemMessage || m == nil {
+			continue
+		}
+		d := m.Delivery(at)
+		if d == nil || !d.Waits() || m.To.ID == at && m.To.Kind == events.KindPerson && !c.takesFor(s, at.Name(), m, now) {
+			continue
+		}
+		moved = append(moved, events.Moved{Message: m.ID, Thread: m.Thread})
+	}
+	return moved
+}
+
+// callReady says whether a call can be offered now. What lies in the mailbox of a
+// seat or a person stays there while another session's lease on it runs.
+func (c Taking) callReady(s *projections.State, at events.Participant, q projections.Queued, now events.Time) (OfferItem, bool) {
+	call := q.Call
+	item := OfferItem{At: at, Call: call, position: q.Position, Leased: events.Leased{
+		Kind: events.ItemCall, Call: call.Event, Thread: call.Thread, Attempt: call.Attempt + 1,
+	}}
+	if at != c.Who {
+		item.To = at
+	}
+	switch {
+	case call.State == events.StateLeased && s.Lease(call.Lease).Runs(now):
+		return item, false
+	case c.Stopping:
+		return item, call.Type == events.TypeHandoffOffered && call.Attempt == 0
 	}
 	return item, true
 }
@@ -220,17 +274,23 @@ func (c Confirm) Decide(s *projections.State, now events.Time, p events.Policy) 
 		return nil, c.stale(StaleLease, l, "lease %s is over: the instruction was offered again", l.ID)
 	}
 	var out []events.Proposed
-	add := func(e events.Event) {
+	add := func(stream events.Stream, e events.Event) {
 		out = append(out, events.Proposed{
-			Stream: events.MailboxStream(l.Mailbox), ID: c.ID.Event(len(out)), Actor: l.Mailbox,
-			Cause: events.Cause{Command: c.ID}, Event: e,
+			Stream: stream, ID: c.ID.Event(len(out)), Actor: l.Mailbox, Cause: events.Cause{Command: c.ID}, Event: e,
 		})
 	}
+	stream := events.MailboxStream(l.Mailbox)
 	if l.Instruction != "" {
-		add(events.InstructionConfirmed{Lease: l.ID, Mailbox: l.Mailbox, Version: l.Version, Form: l.Instruction})
+		add(stream, events.InstructionConfirmed{Lease: l.ID, Mailbox: l.Mailbox, Version: l.Version, Form: l.Instruction})
 	}
 	if len(l.Items) > 0 {
-		add(events.MailboxConfirmed{Lease: l.ID, Mailbox: l.Mailbox, Items: l.Items, Late: !l.Runs(now)})
+		add(stream, events.MailboxConfirmed{Lease: l.ID, Mailbox: l.Mailbox, Items: l.Items, Late: !l.Runs(now)})
+	}
+	taking := Taking{Call: c.Call, Who: l.Mailbox}
+	for _, at := range s.Mailboxes(l.Mailbox)[1:] {
+		if moved := taking.along(s, at, l.Items, now); moved != nil {
+			add(events.MailboxStream(at), events.MailboxTaken{Mailbox: at, Session: l.Mailbox.Session(), Items: moved})
+		}
 	}
 	return out, nil
 }
@@ -256,6 +316,9 @@ func (c Confirm) stale(code Code, l *projections.Lease, format string, args ...a
 
 // overtaken says what happened to a leased item since; empty when nothing did.
 func overtaken(s *projections.State, l *projections.Lease, it events.Leased) string {
+	if it.Kind == events.ItemCall {
+		return callOvertaken(s, l, it)
+	}
 	m := s.Message(it.Message)
 	if m == nil {
 		return fmt.Sprintf("message %s is not known", it.Message)
@@ -281,6 +344,21 @@ func overtaken(s *projections.State, l *projections.Lease, it events.Leased) str
 		return fmt.Sprintf("message %s was offered again as attempt %d", m.ID, d.Attempt)
 	case d.State == events.StateUndelivered || d.State == events.StateExpired:
 		return fmt.Sprintf("message %s is %s", m.ID, d.State)
+	}
+	return ""
+}
+
+// callOvertaken is overtaken for a call. One that was dropped meanwhile, because
+// its item closed, was still printed.
+func callOvertaken(s *projections.State, l *projections.Lease, it events.Leased) string {
+	c := s.Call(it.Call, projections.Mailboxed(it, l.Mailbox))
+	switch {
+	case c == nil:
+		return fmt.Sprintf("the call of event %s is not known", it.Call)
+	case c.Attempt != it.Attempt:
+		return fmt.Sprintf("the call of event %s was offered again as attempt %d", it.Call, c.Attempt)
+	case c.State == events.StateUndelivered:
+		return fmt.Sprintf("the call of event %s was given up", it.Call)
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ func Mentions(text string, p events.Policy) (seats []string, group bool) {
 	names := mentionable(p)
 	for line := range strings.Lines(spoken(text)) {
 		for i := 0; i < len(line); i++ {
-			if line[i] != '@' || i > 0 && partOfWord(lastRune(line[:i])) {
+			if line[i] != '@' || partOfWord(lastRune(strings.TrimRight(line[:i], "_"))) {
 				continue
 			}
 			rest := line[i+1:]
@@ -61,23 +62,37 @@ func mentionable(p events.Policy) (names []mentioned) {
 }
 
 // begins says whether a text begins with a name, whatever the case, and the name
-// ends there: a dot or hyphen that more letters follow belongs to another name.
+// ends there: a dot, hyphen or underscore that more letters follow belongs to
+// another name.
 func begins(text, name string) bool {
 	if len(text) < len(name) || !strings.EqualFold(text[:len(name)], name) {
 		return false
 	}
-	next, n := utf8.DecodeRuneInString(text[len(name):])
-	if n == 0 {
-		return true
+	rest := text[len(name):]
+	switch r := firstRune(rest); r {
+	case '.', '-', '_':
+		return !partOfWord(firstRune(rest[1:]))
+	default:
+		return !partOfWord(r)
 	}
-	if next == '.' || next == '-' {
-		after, m := utf8.DecodeRuneInString(text[len(name)+n:])
-		return m == 0 || !partOfWord(after)
-	}
-	return !partOfWord(next)
 }
 
-func partOfWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+// partOfWord says whether a rune goes on with a word that stands beside it. Of
+// what is written without blanks between its words, nothing does.
+func partOfWord(r rune) bool {
+	switch {
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
+		return false
+	case unicode.In(r, unicode.Mn, unicode.Mc): // an accent, but not what only picks a glyph
+		return !unicode.Is(unicode.Variation_Selector, r)
+	}
+	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
+}
+
+func firstRune(s string) rune {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
+}
 
 func lastRune(s string) rune {
 	r, _ := utf8.DecodeLastRuneInString(s)
@@ -88,24 +103,62 @@ func lastRune(s string) rune {
 // code, code in backticks, quoted lines, and links.
 func spoken(text string) string {
 	var b strings.Builder
-	fence := ""
+	fence, blank := "", true // blank: indented code may begin
 	for line := range strings.Lines(text) {
-		bare := strings.TrimLeft(line, " ")
+		bare := inList(line)
 		switch {
 		case fence != "":
-			if strings.HasPrefix(bare, fence) {
+			if closes(strings.TrimLeft(line, " "), fence) {
 				fence = ""
 			}
-		case strings.HasPrefix(bare, "```"), strings.HasPrefix(bare, "~~~"):
-			fence = bare[:3]
-		case strings.HasPrefix(bare, ">"), strings.HasPrefix(line, "    "), strings.HasPrefix(line, "\t"):
-		default:
+		case fenceOf(bare) != "":
+			fence = fenceOf(bare)
+		case strings.HasPrefix(bare, ">"):
+		case blank && (strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")):
+		case strings.TrimSpace(line) != "":
+			blank = false
 			b.WriteString(line)
 			continue
 		}
+		blank = true
 		b.WriteString("\n")
 	}
 	return withoutLinks(withoutCode(b.String()))
+}
+
+// inList is a line without its indent and the marks of the lists that it begins.
+func inList(line string) string {
+	for {
+		line = strings.TrimLeft(line, " ")
+		item := strings.TrimLeft(line, "0123456789")
+		switch {
+		case len(line) > 1 && strings.IndexByte("-*+", line[0]) >= 0 && line[1] == ' ':
+			line = line[2:]
+		case len(item) < len(line) && (strings.HasPrefix(item, ". ") || strings.HasPrefix(item, ") ")):
+			line = item[2:]
+		default:
+			return line
+		}
+	}
+}
+
+// fenceOf is the run of backticks or tildes with which a line opens fenced code;
+// empty when it opens none.
+func fenceOf(line string) string {
+	for _, mark := range []string{"`", "~"} {
+		rest := strings.TrimLeft(line, mark)
+		run := line[:len(line)-len(rest)]
+		if len(run) >= 3 && (mark == "~" || !strings.Contains(rest, mark)) { // else it is code in the line
+			return run
+		}
+	}
+	return ""
+}
+
+// closes says whether a line closes fenced code: by a run as long at least, and
+// nothing else.
+func closes(line, fence string) bool {
+	return strings.HasPrefix(line, fence) && strings.Trim(strings.TrimSpace(line), fence[:1]) == ""
 }
 
 // withoutCode blanks what stands between equally long runs of backticks.
@@ -156,27 +209,42 @@ func closing(text, run string) int {
 	return -1
 }
 
-// withoutLinks blanks addresses, and where a link in brackets leads.
+// withoutLinks blanks addresses, and links in brackets with their text.
 func withoutLinks(text string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); {
+	var out []byte
+	open := -1 // the last bracket that was opened in this line
+	for i := 0; i < len(text); i++ {
+		rest := text[i:]
 		switch {
-		case strings.HasPrefix(text[i:], "]("):
-			if end := strings.IndexAny(text[i:], ")\n"); end > 0 {
-				i += end
+		case rest[0] == '[':
+			open = len(out)
+		case rest[0] == '\n':
+			open = -1
+		case open >= 0 && (strings.HasPrefix(rest, "](") || strings.HasPrefix(rest, "][")):
+			if end := strings.IndexAny(rest[1:], ")]\n"); end > 0 && rest[1+end] != '\n' {
+				out = append(out[:open], ' ')
+				i, open = i+1+end, -1
 				continue
 			}
-		case strings.HasPrefix(text[i:], "://"):
-			for i < len(text) && !unicode.IsSpace(rune(text[i])) && text[i] != '>' && text[i] != ')' {
-				i++
+		case strings.HasPrefix(rest, "://"), rest[0] == '/' && likeHost(out):
+			end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || r == '>' || r == ')' })
+			if end < 0 {
+				return string(out)
 			}
-			b.WriteByte(' ')
+			i += end - 1
+			out = append(out, ' ')
 			continue
 		}
-		b.WriteByte(text[i])
-		i++
+		out = append(out, text[i])
 	}
-	return b.String()
+	return string(out)
+}
+
+// likeHost says whether a text ends in the name of a host, as an address without
+// its scheme begins.
+func likeHost(text []byte) bool {
+	host := text[len(bytes.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")):]
+	return bytes.IndexByte(bytes.Trim(host, "."), '.') > 0
 }
 
 // Answers says who answers a message (R9): the one seat that it calls, or of

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"math"
 	"time"
 
 	"decklog/events"
@@ -31,8 +32,11 @@ func Quiet(s *projections.State, c Call, who events.Participant, lookEvery time.
 	for _, at := range boxes {
 		s.Queue(at, func(q projections.Queued) bool {
 			later(look)
-			if q.Message.FinalBy != nil {
+			if q.Message != nil && q.Message.FinalBy != nil {
 				later(*q.Message.FinalBy)
+			}
+			if q.Kind == events.ItemMessage && q.Delivery.Hold != nil {
+				later(*q.Delivery.Hold)
 			}
 			return true
 		})
@@ -41,8 +45,18 @@ func Quiet(s *projections.State, c Call, who events.Participant, lookEvery time.
 		later(m.Expires)
 		return false
 	})
-	if until == nil && len(s.OwedItems(boxes, nil, 1))+len(s.OwedItems(nil, boxes, 1)) > 0 {
-		later(look)
+	mine := concerned(boxes, Owners(p))
+	s.DueBy(look, mine, func(o projections.Owed) bool {
+		if next, bounded := NextReminder(o, p.Limits); bounded {
+			later(next.At)
+		}
+		return true
+	})
+	if until == nil {
+		s.DueBy(math.MaxInt64, mine, func(projections.Owed) bool {
+			later(look)
+			return false
+		})
 	}
 	return true, until
 }

@@ -41,6 +41,9 @@ func ReceiptOf(e events.MessageSent, r events.Recorded, closes bool) SendReceipt
 	if len(e.Deliveries) > 0 {
 		state = e.Deliveries[0].State
 	}
+	if e.To.Kind == events.KindBot {
+		state = events.StateDelivered
+	}
 	masked := e.Masked
 	if masked == nil {
 		masked = []events.Masked{}

@@ -15,6 +15,7 @@ var statuses = map[commands.Code]int{
 	commands.NotFound: 404, commands.NotParticipant: 403, commands.ReplyToDone: 409, commands.KeyReused: 409, commands.Duplicate: 409,
 	commands.SessionRate: 429, commands.DeviceRate: 429, commands.PersonRate: 429, commands.ThreadRate: 429, commands.RecipientFull: 409,
 	commands.StaleLease: 409, commands.TurnFinal: 409, commands.NotYours: 403, commands.SeatIsTaken: 409, commands.NoSuchSeat: 404, commands.PersonOnly: 403,
+	commands.NotDriver: 403, commands.AlreadyDecided: 409, commands.HopLimit: 409, commands.IsPending: 409,
 }
 
 func TestEveryCodeHasItsStatusAFixAndAnExampleThatCanBeTyped(t *testing.T) {
@@ -55,11 +56,22 @@ var verbs = map[string][]string{
 	"peers":  {"--session"},
 	"lease":  {"--as"},
 	"policy": {"--as", "--policy"},
+
+	"ack":     {"--as"},
+	"turn":    {"--block"},
+	"driver":  {"--why"},
+	"sticker": nil,
+	"handoff": {"--to", "--reason", "--link"},
+	"route":   nil,
+	"card":    {"--subject", "--work", "--status"},
+	"review":  {"--commit", "--author", "--to"},
+	"alert":   {"--as", "--payload"},
+	"owed":    {"--by", "--reason"},
 }
 
 // typed fails unless a shell reads the example as a command of decklog: quotes
 // that close, a known verb, known flags, and a body of one word behind "--".
-func typed(t *testing.T, of, example string) {
+func typed(t testing.TB, of, example string) {
 	t.Helper()
 	words, ok := shellWords(example)
 	if !ok || len(words) < 2 || words[0] != "decklog" {

@@ -68,10 +68,12 @@ type Route struct {
 	Message string
 	Verdict string
 	Says    string // why it is unavailable
+	ByHand  bool   // somebody's own word, and not a classifier's
 }
 
-// Decide records the verdict: one for a message. By hand it is given by the
-// driver's seat or a person. Where a condition of R12 does not hold any more, a
+// Decide records the verdict: one for a message, where an `unavailable` that is
+// nobody's word leaves it open to somebody's. It is given by the driver's seat or
+// a person. Where a condition of R12 does not hold any more, a
 // `route` is recorded as no move, with the reason.
 func (c Route) Decide(s *projections.State, now events.Time, p events.Policy) ([]events.Proposed, *Refusal) {
 	verdict := events.Verdict(strings.ToLower(strings.TrimSpace(c.Verdict)))
@@ -99,13 +101,13 @@ func (c Route) Decide(s *projections.State, now events.Time, p events.Policy) ([
 	if !d.person() && !d.drives() {
 		return nil, d.notDriver("judge whether the thread moves")
 	}
-	if m.Verdict != "" {
+	if m.Verdict != "" && !(m.Unclear && c.ByHand) {
 		return nil, refuse(AlreadyDecided, "message %s was judged: %s", m.ID, m.Verdict).naming(m.ID, m.Thread).
 			fix("let a person move the thread with another message, or with a sticker").example("decklog sticker place %s SEAT", d.t.ID)
 	}
 	d.cause = m.Bodies[0]
 	q, why := Routing(s, m)
-	e := events.RoutingJudged{Message: m.ID, Thread: d.t.ID, Verdict: verdict, Says: c.Says, From: q.From, To: q.To, By: d.from.ID}
+	e := events.RoutingJudged{Message: m.ID, Thread: d.t.ID, Verdict: verdict, Says: c.Says, From: q.From, To: q.To, By: d.from.ID, ByHand: c.ByHand}
 	if verdict == events.VerdictRoute && why != "" {
 		e.Verdict, e.Says = events.VerdictNoMove, why
 	}

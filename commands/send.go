@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -35,8 +36,12 @@ type Send struct {
 	// where that is still there. Nil: it sent none.
 	Earlier     *events.MessageSent
 	EarlierBody *events.Body
+	// EarlierPayload is what came with it, of an alert; nil: it is gone.
+	EarlierPayload *events.Body
 	// Alike finds the latest message whose body has this fingerprint.
 	Alike func(events.Fingerprint) (events.MessageID, bool)
+	// PayloadOf gives what came with an earlier alert.
+	PayloadOf func(events.MessageID) []byte
 }
 
 // The bounds on what identifies a message.
@@ -83,6 +88,7 @@ type draft struct {
 	intent   events.Intent
 	turn     events.Turn
 	body     []byte
+	payload  []byte // of an alert
 	refs     []string
 	masked   []events.Masked
 	from     events.Author
@@ -117,7 +123,15 @@ func (d *draft) read() {
 	d.ReplyTo = strings.TrimSpace(d.ReplyTo)
 	d.To = strings.TrimSpace(d.To)
 	d.Kind = events.MessageKind(or(string(d.Kind), string(events.KindMessage)))
-	d.mentions, d.group = Mentions(string(d.body), d.policy)
+	if d.Kind == events.KindMessage || d.Kind == events.KindAlert {
+		d.mentions, d.group = Mentions(string(d.body), d.policy) // a card or a review calls nobody
+	}
+	if d.payload = nil; len(d.Payload) <= PayloadBytesMax && utf8.Valid(d.Payload) {
+		var masked []events.Masked
+		d.payload, masked = Mask(Clean(d.Payload))
+		d.masked = addMasked(d.masked, masked)
+	}
+	d.Channel = strings.TrimSpace(d.Channel)
 }
 
 // hopeless says whether a body is so far over its bound that it is refused with
@@ -148,6 +162,10 @@ func (d *draft) keyReused() *Refusal {
 	same = same && e.Body.Bytes == len(d.body)
 	if same && d.EarlierBody != nil {
 		same = string(d.EarlierBody.Text) == string(d.body)
+	}
+	same = same && e.Kind == d.Kind && e.Channel == d.Channel
+	if same && d.EarlierPayload != nil {
+		same = string(d.EarlierPayload.Text) == string(d.payload)
 	}
 	if same {
 		return nil
@@ -185,7 +203,7 @@ func (d *draft) badRequest() *Refusal {
 		return bad("the recipient takes %d bytes; at most %d, of UTF-8", len(d.To), ToBytesMax)
 	case len(d.ReplyTo) > ToBytesMax:
 		return bad("the id replied to takes %d bytes; at most %d", len(d.ReplyTo), ToBytesMax)
-	case d.To == "" && d.ReplyTo == "" && !d.toTheDriver():
+	case d.To == "" && d.ReplyTo == "" && d.Kind != events.KindAlert && !d.toTheDriver():
 		return bad("the message names neither a recipient nor a message that it replies to").
 			fix("name the recipient with --to, or what you answer with --reply-to")
 	case d.ReplyTo != "" && len(d.ReplyTo) < PrefixMin:
@@ -213,6 +231,11 @@ func (d *draft) badRequest() *Refusal {
 			return bad("ref %d, %q, is no address", i+1, ref).
 				fix(`a ref is HARNESS:SESSION[/ORDINAL[:LINE]], file:PATH[:LINE] or commit:SHA, without any of " < >`).
 				example(`decklog send --to SESSION --ref file:lease/lease.go:42 --ref commit:4f2a9c1 -- "text"`)
+		}
+	}
+	if d.Kind == events.KindAlert {
+		if r := d.badAlert(); r != nil {
+			return r
 		}
 	}
 	return d.toOneself()
@@ -332,7 +355,7 @@ func (d *draft) senderNotLive() *Refusal {
 	if !d.live {
 		return NotLive(d.s, d.Call, d.now)
 	}
-	return nil
+	return d.noAlerter()
 }
 
 // NotLive refuses a caller who is no live session and no known person.
@@ -361,6 +384,9 @@ func NotLive(s *projections.State, c Call, now events.Time) *Refusal {
 }
 
 func (d *draft) recipient() (r *Refusal) {
+	if d.Kind == events.KindAlert {
+		return d.triager()
+	}
 	if d.To == "" && d.ReplyTo == "" {
 		d.root()
 		d.to = d.resolveKnown(d.s, events.Recipient{ID: events.Named(d.driver.Seat), Kind: events.KindSeat}, d.now, d.from)
@@ -390,15 +416,23 @@ func (d *draft) parent() *Refusal {
 	if d.To != "" {
 		return nil
 	}
-	to := d.authorOf(parent)
-	if d.from.Kind == events.KindPerson && d.driver.Seat != "" {
-		to = events.Recipient{ID: events.Named(d.driver.Seat), Kind: events.KindSeat} // a person speaks to who drives
-	}
-	if projections.Same(d.from, parent.Author) || to.Kind == events.KindBot {
+	to, driver := d.authorOf(parent), events.Recipient{ID: events.Named(d.driver.Seat), Kind: events.KindSeat}
+	switch {
+	case d.from.Kind == events.KindPerson && d.driver.Seat != "":
+		to = driver // a person speaks to who drives
+	case projections.Same(d.from, parent.Author):
 		to = parent.To // a second word to the same one
+	case to.Kind == events.KindBot && !d.isOneself(parent.To):
+		to = parent.To // a bot reads nothing: who decides on its alert hears it
+	case to.Kind == events.KindBot && d.driver.Seat != "" && !d.isOneself(driver):
+		to = driver
 	}
 	if d.isOneself(to) {
 		return refuse(BadRequest, "message %s was sent by you and to you", parent.ID).fix("name a recipient with --to")
+	}
+	if to.Kind == events.KindBot && d.intent == events.Request {
+		return refuse(BadRequest, "%s is a bot, and answers nothing", to.ID).fix("name with --to whom you ask").
+			example(`decklog send --reply-to %s --to @SEAT --intent request -- "text"`, parent.ID)
 	}
 	d.to = d.resolveKnown(d.s, to, d.now, d.from)
 	return nil
@@ -447,30 +481,27 @@ func FindMessage(s *projections.State, id string) (*projections.Message, *Refusa
 }
 
 func (d *draft) notParticipant() *Refusal {
-	if d.thread == nil || d.from.Kind == events.KindPerson || d.thread.TakesPart(d.from) {
+	if d.thread == nil {
 		return nil
 	}
-	if d.from.Seat != "" && slices.ContainsFunc(d.policy.Seats, func(s events.Seat) bool { return s.Name == d.from.Seat }) {
-		return nil
-	}
-	if d.from.Kind == events.KindBot && d.from.ID == d.thread.Asker.ID {
-		return nil
-	}
-	if d.above.Delivery(d.from.ID) != nil || d.tookPart() {
-		return nil
-	}
-	return refuse(NotParticipant, "%s takes no part in thread %s", d.from.ID, d.thread.ID).naming(d.above.ID, d.thread.ID)
+	return partIn(d.s, d.thread, d.above, d.from, d.policy)
 }
 
-// tookPart says whether the sender took any message of the thread out of the
-// mailbox of its seat or person.
-func (d *draft) tookPart() bool {
-	for _, m := range d.s.MessagesOf(d.thread.ID) {
-		if m.Delivery(d.from.ID) != nil {
-			return true
+// partIn refuses who may not have a word in a thread: it is no person and no seat
+// of the roster, takes no part in it, and took no message of it out of the
+// mailbox of its seat or person. about is the message that it means.
+func partIn(s *projections.State, t *projections.Thread, about *projections.Message, a events.Author, p events.Policy) *Refusal {
+	ofRoster := a.Seat != "" && slices.ContainsFunc(p.Seats, func(s events.Seat) bool { return s.Name == a.Seat })
+	asked := a.Kind == events.KindBot && a.ID == t.Asker.ID
+	if a.Kind == events.KindPerson || ofRoster || asked || t.TakesPart(a) || about.Delivery(a.ID) != nil {
+		return nil
+	}
+	for _, m := range s.MessagesOf(t.ID) {
+		if m.Delivery(a.ID) != nil {
+			return nil
 		}
 	}
-	return false
+	return refuse(NotParticipant, "%s takes no part in thread %s", a.ID, t.ID).naming(about.ID, t.ID)
 }
 
 func (d *draft) replyToDone() *Refusal {
@@ -489,18 +520,21 @@ func (d *draft) replyToDone() *Refusal {
 }
 
 // Fingerprint is what makes two messages the same: who says what to whom, with
-// which refs and intent, in which thread; a root stands in none yet.
+// which refs and intent, in which thread or channel; a root stands in none yet.
 func Fingerprint(e events.MessageSent, text []byte) events.Fingerprint {
 	thread := ""
 	if e.ReplyTo != "" {
 		thread = string(e.Thread)
 	}
 	parts := append([]string{string(e.Author.ID), string(e.To.ID), thread, string(e.Intent), string(text)}, e.Refs...)
+	if e.Channel != "" {
+		parts = append(parts, e.Channel)
+	}
 	return events.FingerprintOf(parts...)
 }
 
 func (d *draft) fingerprint() events.Fingerprint {
-	e := events.MessageSent{Author: d.from, To: d.to.Recipient, Intent: d.intent, Refs: d.refs}
+	e := events.MessageSent{Author: d.from, To: d.to.Recipient, Intent: d.intent, Refs: d.refs, Channel: d.Channel}
 	if d.above != nil {
 		e.ReplyTo, e.Thread = d.above.ID, d.above.Thread
 	}
@@ -517,7 +551,7 @@ func (d *draft) duplicate() *Refusal {
 		return nil
 	}
 	first := d.s.Message(id)
-	if first == nil || first.Deleted != nil {
+	if first == nil || first.Deleted != nil || d.PayloadOf != nil && !bytes.Equal(d.PayloadOf(first.ID), d.payload) {
 		return nil
 	}
 	if first.Lost() {
@@ -597,11 +631,11 @@ func (d *draft) toTheDriver() bool {
 
 // root says who will drive the thread that the message begins.
 func (d *draft) root() {
-	if d.area = AreaOf(d.from, d.Kind, string(d.body), string(d.Payload), d.policy); d.area == nil {
+	if d.area = AreaOf(d.from, d.Kind, string(d.body), string(d.payload), d.policy); d.area == nil {
 		return
 	}
 	e := events.MessageSent{Kind: d.Kind, Author: d.from, To: d.to.Recipient, Mentions: d.mentions, Area: d.area}
-	if d.To == "" {
+	if d.To == "" && d.Kind != events.KindAlert {
 		e.To.Kind = events.KindSeat // whichever: it will be the driver's
 		e.To.ID = events.Named(d.area.Seat)
 	}
@@ -623,7 +657,7 @@ func (d *draft) pending() *Refusal {
 	if d.thread == nil || d.from.Kind != events.KindSession || d.Kind != events.KindMessage || d.above.Author.Kind != events.KindPerson {
 		return nil
 	}
-	waits := PendingOf(d.s, d.thread, d.from, d.now)
+	waits, _ := PendingOf(d.s, d.thread, d.from, d.now)
 	if len(waits) == 0 {
 		return nil
 	}
@@ -639,18 +673,6 @@ func (d *draft) pending() *Refusal {
 	until := w.Until
 	r.Free = &until
 	return r
-}
-
-// PendingOf lists the messages in a thread that another agent than this one has
-// not finished and that are still waited for (R2), the oldest first.
-func PendingOf(s *projections.State, t *projections.Thread, who events.Author, now events.Time) (waits []projections.Pending) {
-	for _, p := range t.Pending {
-		m := s.Message(p.Message)
-		if m != nil && m.Kind == events.KindMessage && m.Deleted == nil && m.Awaited(now) && !projections.Same(m.Author, who) {
-			waits = append(waits, p)
-		}
-	}
-	return waits
 }
 
 // hops is how many other seats the message mentions for the first time in it,
@@ -713,7 +735,7 @@ func (d *draft) events() []events.Proposed {
 	if d.above != nil {
 		e.ReplyTo = d.above.ID
 	}
-	if d.intent == events.Request && l.OwedAfter > 0 {
+	if d.intent == events.Request && d.Kind == events.KindMessage && l.OwedAfter > 0 {
 		due := d.now.Add(l.OwedAfter.Std())
 		e.Due = &due
 	}
@@ -726,7 +748,11 @@ func (d *draft) events() []events.Proposed {
 	if e.Arrives == events.ArrivesWhenFinal || e.Arrives == events.ArrivesNextSession {
 		state = events.StateHeld
 	}
-	e.Deliveries = append([]events.Delivery{{To: d.to.ID, State: state}}, d.copies()...)
+	e.Deliveries = []events.Delivery{}
+	if d.to.Kind != events.KindBot { // which has no mailbox: what lies in the thread is all that it gets
+		e.Deliveries = append(e.Deliveries, events.Delivery{To: d.to.ID, State: state})
+	}
+	e.Deliveries = append(e.Deliveries, d.copies()...)
 
 	cause := events.Cause{Command: d.ID}
 	if d.above != nil {
@@ -734,6 +760,7 @@ func (d *draft) events() []events.Proposed {
 	}
 	stream := events.ThreadStream(thread)
 	out := []events.Proposed{{Stream: stream, ID: d.ID.Event(0), Actor: d.from.ID, Cause: cause, Event: e, Body: &body}}
+	out = d.attach(out, e)
 	if d.closes() {
 		out = append(out, events.Proposed{
 			Stream: stream, ID: d.ID.Event(1), Actor: d.from.ID, Cause: events.Cause{Command: d.ID, Event: d.ID.Event(0)},
@@ -845,6 +872,9 @@ func (d *draft) closes() bool {
 }
 
 func (d *draft) evidence() events.Evidence {
+	if d.to.Kind == events.KindBot {
+		return events.Evidence{Says: "a bot has no mailbox: the answer lies in the thread"}
+	}
 	if d.to.session == nil {
 		return events.Evidence{Says: "no live session takes its mail now"}
 	}

@@ -35,7 +35,8 @@ type Leased struct {
 	Pending bool       `json:"pending,omitempty"` // a stub past its time: the answer is still to come
 	Edited  bool       `json:"edited,omitempty"`  // seen as a stub before, now final
 	Reason  LostReason `json:"reason,omitempty"`  // of a notice: why it was lost
-	// To is whose delivery a notice is about.
+	// To is whose delivery a notice is about; of a call, the mailbox that it lies
+	// in, where that is a seat's or a person's and not the lease's.
 	To Participant `json:"to,omitempty"`
 }
 
@@ -103,7 +104,8 @@ type Moved struct {
 }
 
 // MailboxTaken says that a session took messages that were addressed to a seat
-// or a person, and lay in its mailbox.
+// or a person, and lay in its mailbox. One that it had printed already, by
+// another copy, is delivered with that.
 type MailboxTaken struct {
 	Mailbox Participant `json:"mailbox"` // of the seat or person
 	Session SessionID   `json:"session"`
@@ -127,10 +129,14 @@ type MessageExpired struct {
 
 // MessageUndelivered says that a message was given up.
 type MessageUndelivered struct {
-	Message MessageID   `json:"message"`
+	Message MessageID   `json:"message,omitempty"`
+	Call    EventID     `json:"call,omitempty"` // of a call: the event that it tells of
 	Thread  ThreadID    `json:"thread"`
 	Mailbox Participant `json:"mailbox"`
 	Reason  LostReason  `json:"reason"`
-	// Kind is `notice` when what was given up is the telling of a loss.
+	// Kind is `notice` when what was given up is the telling of a loss, and `call`
+	// when it is a call: what it is about stays owed.
 	Kind ItemKind `json:"kind"`
+	// To is whose delivery a notice is about; empty: that to the addressee.
+	To Participant `json:"to,omitempty"`
 }

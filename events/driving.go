@@ -137,6 +137,7 @@ type RoutingJudged struct {
 	From    string      `json:"from"`           // the seat that drove
 	To      string      `json:"to"`             // the seat that was mentioned
 	By      Participant `json:"by"`
+	ByHand  bool        `json:"by_hand,omitempty"` // somebody's own word, and not a classifier's
 }
 
 // RoutingUndone says that a move that was not in force yet counts as never made.
@@ -224,9 +225,9 @@ const (
 	RiskHigh Risk = "high"
 )
 
-// ReviewAsked says that the driver wants a critique of one commit. The review's
-// id is that of the message that carries the questions; without a reviewer there
-// is no such message, and the owners are called.
+// ReviewAsked says that the driver wants a critique of one commit. The message
+// that carries the questions is of the same command; without a reviewer there is
+// no such message, and the owners are called.
 type ReviewAsked struct {
 	Review   ReviewID    `json:"review"`
 	Thread   ThreadID    `json:"thread"`

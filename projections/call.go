@@ -18,6 +18,7 @@ type Call struct {
 	Position    events.Position      `json:"position"`
 	State       events.DeliveryState `json:"state"`
 	Attempt     int                  `json:"attempt,omitempty"`     // leases so far
+	Lease       events.LeaseID       `json:"lease,omitempty"`       // the last of them
 	Unconfirmed int                  `json:"unconfirmed,omitempty"` // of them, those that ended without a confirm
 }
 
@@ -34,10 +35,17 @@ func (s *State) Call(e events.EventID, at events.Participant) *Call {
 	return s.calls.find(s, callID(e, at))
 }
 
-// call puts the telling of an event into a mailbox. One that is about an open
-// item is dropped when that closes.
+// call puts the telling of an event into a mailbox, unless it is of the one who
+// acted. One that is about an open item is dropped when that closes.
 func (s *State) call(t *Thread, item string, at events.Participant, r events.Recorded) {
-	if at == "" || at == r.Actor {
+	if at != r.Actor {
+		s.remind(t, item, at, r)
+	}
+}
+
+// remind is as call, for what may be told to the very one who noticed that it is due.
+func (s *State) remind(t *Thread, item string, at events.Participant, r events.Recorded) {
+	if at == "" {
 		return
 	}
 	s.calls.begin(callID(r.ID, at), Call{
@@ -64,10 +72,13 @@ func (s *State) endCall(ref CallRef, state events.DeliveryState) {
 	s.unmark(queueKey(c.Mailbox, c.Position, callMark, events.MessageID(c.Event)))
 }
 
-// dropCalls takes back what was to be told of an item.
-func (s *State) dropCalls(o *Owed) {
+// dropCalls takes back what was to be told of an item, save what tells of another
+// open item of the thread as well.
+func (s *State) dropCalls(t *Thread, o *Owed) {
 	for _, ref := range o.Calls {
-		s.endCall(ref, events.StateDropped)
+		if !slices.ContainsFunc(t.Owed, func(other Owed) bool { return other.ID != o.ID && slices.Contains(other.Calls, ref) }) {
+			s.endCall(ref, events.StateDropped)
+		}
 	}
 	o.Calls = nil
 }
@@ -81,11 +92,11 @@ func Mailboxed(it events.Leased, lease events.Participant) events.Participant {
 }
 
 // callLeased, callConfirmed and callReturned follow a call through a lease.
-func (s *State) callLeased(it events.Leased, at events.Participant) {
-	at = Mailboxed(it, at)
+func (s *State) callLeased(it events.Leased, e events.MailboxLeased) {
+	at := Mailboxed(it, e.Mailbox)
 	if c := s.Call(it.Call, at); c != nil && c.waits() {
 		c = s.calls.change(s, callID(it.Call, at))
-		c.State, c.Attempt = events.StateLeased, it.Attempt
+		c.State, c.Attempt, c.Lease = events.StateLeased, it.Attempt, e.Lease
 	}
 }
 
@@ -95,7 +106,7 @@ func (s *State) callConfirmed(it events.Leased, at events.Participant) {
 
 func (s *State) callReturned(it events.Leased, at events.Participant) {
 	at = Mailboxed(it, at)
-	if c := s.Call(it.Call, at); c != nil && c.State == events.StateLeased {
+	if c := s.Call(it.Call, at); c != nil && c.State == events.StateLeased && c.Attempt == it.Attempt {
 		c = s.calls.change(s, callID(it.Call, at))
 		c.State = events.StateQueued
 		c.Unconfirmed++
@@ -118,7 +129,7 @@ func (s *State) called(r events.Event) []events.Participant {
 	case events.HandoffAccepted, events.HandoffDeclined, events.HandoffClosed:
 		if t := s.Thread(events.ThreadOf(e)); t != nil {
 			for _, h := range t.Handoffs {
-				if h.ID == handoffOf(e) {
+				if h.ID == HandoffOf(e) {
 					return name(h.From, h.To)
 				}
 			}
@@ -150,7 +161,8 @@ func (s *State) called(r events.Event) []events.Participant {
 	return nil
 }
 
-func handoffOf(e events.Event) events.HandoffID {
+// HandoffOf is the hand-off that an event is about; empty when it is about none.
+func HandoffOf(e events.Event) events.HandoffID {
 	switch e := e.(type) {
 	case events.HandoffOffered:
 		return e.Handoff

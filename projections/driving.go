@@ -75,7 +75,7 @@ type Move struct {
 	To      string           `json:"to"`
 	Judged  Act              `json:"judged"`
 	InForce *Act             `json:"in_force,omitempty"` // nil: from the new seat's first post
-	Before  []Sticker        `json:"before"`             // as they lay
+	Before  []Sticker        `json:"before,omitempty"`   // as they lay
 	Command events.CommandID `json:"command"`            // that judged
 	Passed  []string         `json:"passed,omitempty"`   // items that went with it
 	Closed  []Owed           `json:"closed,omitempty"`   // items that it closed
@@ -139,11 +139,8 @@ func (s *State) drove(r events.Recorded) {
 	if t.Drove != nil {
 		before = t.Drove.Seat
 	}
-	if seat == before && t.Policy == r.Policy {
-		return
-	}
 	t = s.threads.change(s, string(id))
-	t.Policy = r.Policy
+	t.Policy, t.Last = r.Policy, r.Time
 	switch {
 	case seat == "":
 		t.Drove = nil
@@ -346,8 +343,10 @@ func (s *State) handoffAccepted(e events.HandoffAccepted, r events.Recorded) {
 	t.Move = nil
 	for i := range t.Owed {
 		if o := &t.Owed[i]; o.ID == string(h.ID) {
-			s.dropCalls(o)
+			s.dropCalls(t, o)
+			s.unmarkOwed(*o)
 			o.Due, o.Nudges, o.Nudged, o.Paged = e.Due, 0, nil, nil // the work is owed now, and not the answer
+			s.markOwed(t, *o)
 		}
 	}
 	s.call(t, "", events.Named(h.From), r)
@@ -389,7 +388,7 @@ func (s *State) routingJudged(e events.RoutingJudged, r events.Recorded) {
 		return
 	}
 	if m := s.changed(e.Message); m != nil {
-		m.Verdict = e.Verdict
+		m.Verdict, m.Unclear = e.Verdict, e.Verdict == events.VerdictUnavailable && !e.ByHand
 	}
 	if e.Verdict != events.VerdictRoute {
 		return

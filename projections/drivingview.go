@@ -97,12 +97,20 @@ func (s *State) showDriving(v *ThreadView, t *Thread, bodies Bodies) {
 	if len(v.Reviews) > 0 {
 		v.Review = &v.Reviews[len(v.Reviews)-1]
 	}
-	if c := t.Card(""); c != nil {
+	if c := s.cardOf(t); c != nil {
 		v.Card = &CardShown{Message: c.Message, Driver: c.Driver, Work: c.Work, Status: c.Status}
 		if m := s.Message(c.Message); m != nil {
 			v.Card.Subject = Preview(s.text(m.Event, bodies))
 		}
 	}
+}
+
+// cardOf is the card that a thread shows: that of the seat that drives, else the latest.
+func (s *State) cardOf(t *Thread) *CardOf {
+	if seat := s.Driver(t).Seat; seat != "" && t.Card(seat) != nil {
+		return t.Card(seat)
+	}
+	return t.Card("")
 }
 
 func (s *State) text(e events.EventID, bodies Bodies) string {

@@ -210,7 +210,7 @@ func TestEveryLookAtAnyHistoryIsAnswered(t *testing.T) {
 			s.Inbox(projections.InboxQuery{Who: who, Limit: 3, Sent: rapid.Bool().Draw(t, "sent")}, noBodies{})
 			s.Current(who).Runs(now)
 			s.Mailboxes(who)
-			s.Queue(who, func(q projections.Queued) bool { return q.Message.Awaited(now) || q.Delivery.Waits() })
+			s.Queue(who, func(q projections.Queued) bool { return q.Call != nil || q.Message.Awaited(now) || q.Delivery.Waits() })
 			s.OpenSends(who, func(m *projections.Message, d *projections.Delivery) bool { return m.Lost() || d.Waits() })
 			s.SentSince(who, now, 1e9, 5)
 			s.RefusedSince(who, now, 1e9, 5)
@@ -221,7 +221,7 @@ func TestEveryLookAtAnyHistoryIsAnswered(t *testing.T) {
 			s.MessagesOf(id)
 			s.Named(id, 0, 0)
 		}
-		s.Owing(nil, nil, 10)
+		s.Owing(nil, nil, 10, now)
 		for _, row := range s.LiveSessions() {
 			s.Peer(row)
 		}

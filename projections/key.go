@@ -26,6 +26,8 @@ import (
 //	owed    POSITION            the open items, oldest first
 //	owes    WHO       POSITION  the same by debtor
 //	owing   WHO       POSITION  the same by creditor
+//	charge  SEAT      POSITION  the same by the debtor's seat
+//	due     TIME      POSITION  those of which the owners were not told yet
 func key(parts ...string) string { return strings.Join(parts, "\t") }
 
 // place writes a position so that positions sort as text.

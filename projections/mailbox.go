@@ -202,7 +202,7 @@ func (s *State) mailboxLeased(e events.MailboxLeased, r events.Recorded) {
 	l.Items = e.Items
 	for _, it := range e.Items {
 		if it.Kind == events.ItemCall {
-			s.callLeased(it, e.Mailbox)
+			s.callLeased(it, e)
 			continue
 		}
 		m := s.changed(it.Message)
@@ -339,10 +339,28 @@ func (s *State) leaseExpired(e events.LeaseExpired, r events.Recorded) {
 func (s *State) mailboxTaken(e events.MailboxTaken, r events.Recorded) {
 	taker := events.Participant(e.Session)
 	for _, it := range e.Items {
+		if s.along(it.Message, e.Mailbox, taker) {
+			continue
+		}
 		if m := s.move(it.Message, e.Mailbox, taker); m != nil {
 			s.mark(key("inbox", string(taker), place(m.Position)), string(m.ID))
 		}
 	}
+}
+
+// along notes that a copy of a message reached a taker who has it by another
+// copy; false when the taker has none.
+func (s *State) along(id events.MessageID, at, taker events.Participant) bool {
+	m := s.Message(id)
+	if m == nil || m.Delivery(taker) == nil {
+		return false
+	}
+	if d := m.Delivery(at); d != nil && d.Waits() {
+		m = s.messages.change(s, string(id))
+		s.dequeue(at, m)
+		d.State = events.StateDelivered
+	}
+	return true
 }
 
 func (s *State) mailboxReturned(e events.MailboxReturned, r events.Recorded) {
@@ -378,14 +396,20 @@ func (s *State) messageExpired(e events.MessageExpired, r events.Recorded) {
 }
 
 func (s *State) messageUndelivered(e events.MessageUndelivered, r events.Recorded) {
+	if e.Kind == events.ItemCall {
+		s.endCall(CallRef{Event: e.Call, Mailbox: e.Mailbox}, events.StateUndelivered)
+		return
+	}
 	if e.Kind == events.ItemNotice {
 		if m := s.messages.find(s, string(e.Message)); m != nil {
 			s.messages.change(s, string(e.Message))
-			for i := range m.Deliveries {
-				if d := &m.Deliveries[i]; d.Notice != nil && d.Notice.At == e.Mailbox && d.Notice.State != events.StateDelivered {
-					d.Notice.State = events.StateUndelivered
-					s.dropNotice(m, d)
-				}
+			to := e.To
+			if to == "" {
+				to = m.To.ID
+			}
+			if d := m.lost(e.Mailbox, to); d != nil && d.Notice.State != events.StateDelivered {
+				d.Notice.State = events.StateUndelivered
+				s.dropNotice(m, d)
 			}
 		}
 		return

@@ -40,6 +40,7 @@ type Message struct {
 	Payload  events.EventID     `json:"payload,omitempty"` // the event that has it beside it
 	Acks     []AckOf            `json:"acks,omitempty"`
 	Verdict  events.Verdict     `json:"verdict,omitempty"` // on its mention; empty: nobody judged
+	Unclear  bool               `json:"unclear,omitempty"` // the verdict is nobody's word: no classifier gave one
 	// Deliveries are one for each mailbox that it went to.
 	Deliveries []Delivery `json:"deliveries"`
 }
@@ -164,7 +165,11 @@ func (m *Message) Main() *Delivery {
 			return &m.Deliveries[i]
 		}
 	}
-	return &Delivery{To: m.To.ID, At: m.To.ID, State: events.StateQueued}
+	d := &Delivery{To: m.To.ID, At: m.To.ID, State: events.StateQueued}
+	if m.To.Kind == events.KindBot {
+		d.State = events.StateDelivered // what lies in the thread is all that a bot gets
+	}
+	return d
 }
 
 // State is where the message stands for the one that it is addressed to.
@@ -194,6 +199,12 @@ func (m *Message) Awaited(now events.Time) bool {
 	return m.Turn == events.Working && (m.FinalBy == nil || m.Sent <= now && now < *m.FinalBy)
 }
 
+// Held says whether a copy waits at this moment for those who come first to
+// answer. As with a stub, one whose time lies ahead is not.
+func (m *Message) Held(d *Delivery, now events.Time) bool {
+	return d.Hold != nil && m.Sent <= now && now < *d.Hold
+}
+
 // Counts says whether the message is one of those that a thread's rate bounds.
 func counts(e events.MessageSent) bool {
 	return e.Author.Kind != events.KindPerson && e.Author.Kind != events.KindBot &&
@@ -208,7 +219,7 @@ func (s *State) messageSent(e events.MessageSent, r events.Recorded) {
 		Bodies: []events.EventID{r.ID}, Mentions: e.Mentions, Group: e.Group, Address: e.Addressed != "", Channel: e.Channel, Over: e.AnsweredOver,
 	})
 	parent := s.Message(e.ReplyTo)
-	m.IsReply = parent != nil && is(e.To.ID, parent.Author)
+	m.IsReply = parent != nil && e.Kind == events.KindMessage && is(e.To.ID, parent.Author)
 	at := place(r.Position)
 	for _, d := range e.Deliveries {
 		row := Delivery{To: d.To, At: d.To, State: d.State, Hold: d.Hold}

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"decklog/events"
@@ -55,17 +56,32 @@ func (s *State) owes(t *Thread, o Owed) {
 }
 
 func (s *State) markOwed(t *Thread, o Owed) {
-	at := place(o.Position)
-	s.mark(key("owed", at), string(t.ID))
-	s.mark(key("owes", string(o.Debtor), at), string(t.ID))
-	s.mark(key("owing", string(o.Creditor), at), string(t.ID))
+	for _, k := range o.keys() {
+		s.mark(k, fmt.Sprintf("%s %s %s", t.ID, o.Debtor, o.Creditor))
+	}
 }
 
 func (s *State) unmarkOwed(o Owed) {
+	for _, k := range o.keys() {
+		s.unmark(k)
+	}
+}
+
+// keys are the rows under which an open item is found.
+func (o Owed) keys() []string {
 	at := place(o.Position)
-	s.unmark(key("owed", at))
-	s.unmark(key("owes", string(o.Debtor), at))
-	s.unmark(key("owing", string(o.Creditor), at))
+	keys := []string{key("owed", at), key("owes", string(o.Debtor), at), key("owing", string(o.Creditor), at)}
+	if o.DebtorSeat != "" {
+		keys = append(keys, key("charge", o.DebtorSeat, at))
+	}
+	switch {
+	case o.Due == nil || o.Paged != nil:
+	case o.Nudged != nil:
+		keys = append(keys, key("due", place(events.Position(*o.Nudged)), at))
+	default:
+		keys = append(keys, key("due", place(events.Position(*o.Due)), at))
+	}
+	return keys
 }
 
 // settle closes what a final message answers: the request that it replies to,
@@ -95,14 +111,19 @@ func (s *State) isDebtor(o Owed, request *Message, a events.Author) bool {
 }
 
 func (s *State) closeOwed(t *Thread, closes func(Owed) bool) {
-	t.Owed = slices.DeleteFunc(t.Owed, func(o Owed) bool {
-		if !closes(o) {
-			return false
+	var open, closed []Owed
+	for _, o := range t.Owed {
+		if closes(o) {
+			closed = append(closed, o)
+		} else {
+			open = append(open, o)
 		}
-		s.unmarkOwed(o)
-		s.dropCalls(&o)
-		return true
-	})
+	}
+	t.Owed = open
+	for i := range closed {
+		s.unmarkOwed(closed[i])
+		s.dropCalls(t, &closed[i])
+	}
 }
 
 // closes closes items, as closeOwed does, and remembers those that a move closed
@@ -143,7 +164,7 @@ func (s *State) owedPassed(e events.OwedPassed, r events.Recorded) {
 			continue
 		}
 		s.unmarkOwed(*o)
-		s.dropCalls(o)
+		s.dropCalls(t, o)
 		o.Debtor, o.DebtorSeat = events.Named(e.To), e.To
 		s.markOwed(t, *o)
 		s.call(t, o.ID, o.Debtor, r)
@@ -174,10 +195,12 @@ func (s *State) owedNudged(e events.OwedNudged, r events.Recorded) {
 	}
 	for i := range t.Owed {
 		if o := &t.Owed[i]; o.ID == e.Item {
-			s.dropCalls(o)
+			s.dropCalls(t, o)
+			s.unmarkOwed(*o)
 			at := r.Time
 			o.Nudges, o.Nudged = e.Nudge, &at
-			s.call(t, o.ID, o.Debtor, r)
+			s.markOwed(t, *o)
+			s.remind(t, o.ID, o.Debtor, r)
 		}
 	}
 }
@@ -190,12 +213,14 @@ func (s *State) owedPaged(e events.OwedPaged, r events.Recorded) {
 	item := ""
 	for i := range t.Owed {
 		if o := &t.Owed[i]; o.ID == e.Item {
+			s.unmarkOwed(*o)
 			at := r.Time
 			o.Paged, item = &at, o.ID
+			s.markOwed(t, *o)
 		}
 	}
 	for _, owner := range e.Owners {
-		s.call(t, item, owner, r)
+		s.remind(t, item, owner, r)
 	}
 }
 
@@ -231,7 +256,7 @@ func (s *State) OwedItems(by, to []events.Participant, limit int) (items []Owed)
 	var all []found
 	collect := func(prefix string) {
 		s.scan(prefix, "", false, func(k string, value []byte) bool {
-			all = append(all, found{at: placeOf(last(k)), thread: events.ThreadID(value)})
+			all = append(all, found{at: placeOf(last(k)), thread: events.ThreadID(word(value, 0))})
 			return limit == 0 || len(by) > 0 && len(to) > 0 || len(all) < limit
 		})
 	}
@@ -263,4 +288,43 @@ func (s *State) OwedItems(by, to []events.Participant, limit int) (items []Owed)
 		}
 	}
 	return items
+}
+
+// DueScanMax bounds how many open items one look for those that are due passes over.
+const DueScanMax = 1000
+
+// DueBy visits the open items that are due by a moment, or of which the debtor
+// was reminded by then, and of which the owners were not told yet: those that one
+// of these participants owes or is owed, with nil all. The longest due come first.
+func (s *State) DueBy(by events.Time, of []events.Participant, visit func(Owed) bool) {
+	seen := 0
+	s.scan(key("due", ""), "", false, func(k string, value []byte) bool {
+		if events.Time(placeOf(part(k, 1))) > by {
+			return false
+		}
+		seen++
+		debtor, creditor := events.Participant(word(value, 1)), events.Participant(word(value, 2))
+		if of != nil && !slices.Contains(of, debtor) && !slices.Contains(of, creditor) {
+			return seen < DueScanMax
+		}
+		at := placeOf(part(k, 2))
+		if t := s.Thread(events.ThreadID(word(value, 0))); t != nil {
+			for _, o := range t.Owed {
+				if o.Position == at && !visit(o) {
+					return false
+				}
+			}
+		}
+		return seen < DueScanMax
+	})
+}
+
+// Charged says whether a seat owes anything: under its own name, or as the
+// session on it that was asked.
+func (s *State) Charged(seat string) (owes bool) {
+	s.scan(key("charge", seat, ""), "", false, func(string, []byte) bool {
+		owes = true
+		return false
+	})
+	return owes
 }

@@ -10,7 +10,7 @@ import (
 
 // FoldVersion changes whenever the same events make other rows. A ledger whose
 // rows were made by another version is rebuilt before it is used.
-const FoldVersion = 4
+const FoldVersion = 5
 
 // State is the folded ledger, loaded row by row as it is asked for. What an
 // event changes stays in memory until Flush writes each changed row once: after

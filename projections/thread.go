@@ -17,8 +17,9 @@ type Thread struct {
 	Seats        []string             `json:"seats,omitempty"` // that take part
 	Done         bool                 `json:"done"`
 	ClosedBy     *Closing             `json:"closed_by,omitempty"`
-	Pending      []Pending            `json:"pending,omitempty"` // its agents' working messages, oldest first
-	Owed         []Owed               `json:"owed,omitempty"`    // its open items, oldest first
+	Stubs        []Stub               `json:"stubs,omitempty"` // its agents' working messages, oldest first
+	Last         events.Time          `json:"last"`            // of its stream's last event
+	Owed         []Owed               `json:"owed,omitempty"`  // its open items, oldest first
 
 	// What driving has to know of it (see driving.go).
 	Began    Act                `json:"began"` // the root
@@ -44,11 +45,50 @@ type Closing struct {
 	Time    events.Time        `json:"time"`
 }
 
-// Pending is a message that is not final yet.
+// Stub is an agent's message that is not final yet.
+type Stub struct {
+	Message events.MessageID `json:"message"`
+	Before  events.Time      `json:"before"` // of the event before it in the thread
+}
+
+// Pending is a message of an agent that is not final yet.
 type Pending struct {
 	From    events.Participant `json:"from"`
+	Seat    string             `json:"seat,omitempty"` // that its author occupied
 	Message events.MessageID   `json:"message"`
 	Until   events.Time        `json:"until"` // how long it is waited for
+}
+
+// Who is the name of who is writing: of the seat, where there is one.
+func (p Pending) Who() string {
+	if p.Seat != "" {
+		return p.Seat
+	}
+	return string(p.From)
+}
+
+// Pending lists what the thread's agents have not finished (R2), oldest first:
+// what is waited for at this moment, and what is so no more. A stub whose own
+// time lies ahead counts from the event before it; when that lies ahead too, or
+// there is none, it is waited for no more: no clock pins another participant.
+func (s *State) Pending(t *Thread, now events.Time) (awaited, overdue []Pending) {
+	for _, stub := range t.Stubs {
+		m := s.Message(stub.Message)
+		if m == nil || m.Turn != events.Working || m.FinalBy == nil {
+			continue
+		}
+		p := Pending{From: m.Author.ID, Seat: m.Author.Seat, Message: m.ID, Until: *m.FinalBy}
+		since := m.Sent
+		if since > now {
+			since, p.Until = stub.Before, stub.Before.Add(m.FinalBy.Sub(m.Sent))
+		}
+		if since <= now && now < p.Until {
+			awaited = append(awaited, p)
+		} else {
+			overdue = append(overdue, p)
+		}
+	}
+	return awaited, overdue
 }
 
 // Thread finds a thread; nil when there is none with this id.
@@ -95,8 +135,11 @@ func (s *State) threadSpoken(e events.MessageSent, r events.Recorded, m *Message
 	if slices.ContainsFunc(m.Deliveries, func(d Delivery) bool { return d.Hold != nil }) {
 		t.Held = append(t.Held, m.ID)
 	}
-	if m.Turn == events.Working && m.FinalBy != nil && m.Author.Kind != events.KindPerson {
-		t.Pending = append(t.Pending, Pending{From: m.Author.ID, Message: m.ID, Until: *m.FinalBy})
+	if m.Turn == events.Working && m.FinalBy != nil && m.Kind == events.KindMessage && ofAgent(m.Author) {
+		t.Stubs = append(t.Stubs, Stub{Message: m.ID, Before: t.Last})
+	}
+	if m.Kind != events.KindMessage {
+		return // what a review owes is its own item, and a card answers nothing
 	}
 	if m.Intent == events.Request {
 		s.owe(t, m)
@@ -105,6 +148,9 @@ func (s *State) threadSpoken(e events.MessageSent, r events.Recorded, m *Message
 		s.settle(t, m, parent)
 	}
 }
+
+// ofAgent says whether an author is a seat, or a session without one.
+func ofAgent(a events.Author) bool { return a.Kind == events.KindSession || a.Kind == events.KindSeat }
 
 func (t *Thread) joins(p events.Participant) {
 	if !slices.Contains(t.Participants, p) {
@@ -120,7 +166,7 @@ func (t *Thread) seated(name string) {
 
 func (s *State) threadTurned(m *Message) {
 	t := s.threads.change(s, string(m.Thread))
-	t.Pending = slices.DeleteFunc(t.Pending, func(p Pending) bool { return p.Message == m.ID })
+	t.Stubs = slices.DeleteFunc(t.Stubs, func(stub Stub) bool { return stub.Message == m.ID })
 	if parent := s.Message(m.ReplyTo); parent != nil && m.Turn != events.Working {
 		s.settle(t, m, parent)
 	}
@@ -128,7 +174,8 @@ func (s *State) threadTurned(m *Message) {
 
 func (s *State) threadDeleted(m *Message) {
 	t := s.threads.change(s, string(m.Thread))
-	t.Pending = slices.DeleteFunc(t.Pending, func(p Pending) bool { return p.Message == m.ID })
+	t.Stubs = slices.DeleteFunc(t.Stubs, func(stub Stub) bool { return stub.Message == m.ID })
+	t.Cards = slices.DeleteFunc(t.Cards, func(c CardOf) bool { return c.Message == m.ID })
 	s.closeOwed(t, func(o Owed) bool { return o.ID == string(m.ID) })
 }
 

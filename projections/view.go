@@ -41,6 +41,7 @@ type DriverShown struct {
 // ShownInThread is a message with each time that it was offered to somebody.
 type ShownInThread struct {
 	Shown
+	Payload    string          `json:"payload"` // that came with an alert
 	Deliveries []DeliveryShown `json:"deliveries"`
 }
 
@@ -75,8 +76,10 @@ type OwedShown struct {
 	Debtor   events.Participant `json:"debtor"`
 	Creditor events.Participant `json:"creditor"`
 	Since    events.Time        `json:"since"`
+	Age      int64              `json:"age_ms"` // milliseconds
 	Due      *events.Time       `json:"due"`
 	Nudges   int                `json:"nudges"`
+	Nudged   *events.Time       `json:"nudged"` // last
 	Paged    *events.Time       `json:"paged"`
 	State    string             `json:"state"` // open; or what became of the request: undelivered, expired
 }
@@ -87,19 +90,19 @@ type OwedView struct {
 	At    events.Position `json:"at"`
 }
 
-// Owing gives the owed view.
-func (s *State) Owing(by, to []events.Participant, limit int) OwedView {
+// Owing gives the owed view at a moment.
+func (s *State) Owing(by, to []events.Participant, limit int, now events.Time) OwedView {
 	v := OwedView{Items: []OwedShown{}, At: s.position}
 	for _, o := range s.OwedItems(by, to, limit) {
-		v.Items = append(v.Items, s.showOwed(o))
+		v.Items = append(v.Items, s.showOwed(o, now))
 	}
 	return v
 }
 
-func (s *State) showOwed(o Owed) OwedShown {
+func (s *State) showOwed(o Owed, now events.Time) OwedShown {
 	v := OwedShown{
-		ID: o.ID, Kind: o.Kind, Thread: o.Thread, Debtor: o.Debtor, Creditor: o.Creditor, Since: o.Since, Due: o.Due,
-		Nudges: o.Nudges, Paged: o.Paged, State: "open",
+		ID: o.ID, Kind: o.Kind, Thread: o.Thread, Debtor: o.Debtor, Creditor: o.Creditor, Since: o.Since,
+		Age: max(0, now.Sub(o.Since).Milliseconds()), Due: o.Due, Nudges: o.Nudges, Nudged: o.Nudged, Paged: o.Paged, State: "open",
 	}
 	if m := s.Message(events.MessageID(o.ID)); m != nil && m.Lost() {
 		v.State = string(m.State())
@@ -128,6 +131,9 @@ func (s *State) ThreadView(id events.ThreadID, r events.Reader, now events.Time,
 			v.Acks = append(v.Acks, AckShown{Message: m.ID, AckOf: ack})
 		}
 		shown := ShownInThread{Shown: s.Show(m, nil, r), Deliveries: []DeliveryShown{}}
+		if m.Payload != "" {
+			shown.Payload = s.text(m.Payload, r)
+		}
 		for _, d := range m.Deliveries {
 			for _, l := range d.Leases {
 				shown.Deliveries = append(shown.Deliveries, DeliveryShown{
@@ -138,13 +144,10 @@ func (s *State) ThreadView(id events.ThreadID, r events.Reader, now events.Time,
 		}
 		v.Messages = append(v.Messages, shown)
 	}
-	for _, p := range t.Pending {
-		if m := s.Message(p.Message); m != nil && m.Awaited(now) {
-			v.Pending = append(v.Pending, p)
-		}
-	}
+	awaited, _ := s.Pending(t, now)
+	v.Pending = append(v.Pending, awaited...)
 	for _, o := range t.Owed {
-		v.Owed = append(v.Owed, s.showOwed(o))
+		v.Owed = append(v.Owed, s.showOwed(o, now))
 	}
 	for _, e := range s.Named(id, 0, 0) {
 		if e.Type != events.TypeCommandRefused || e.Position > at {

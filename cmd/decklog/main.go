@@ -14,6 +14,7 @@ import (
 
 	"decklog/events"
 	"decklog/internal/bell"
+	"decklog/internal/classifier"
 	"decklog/internal/cli"
 	"decklog/internal/clock"
 	"decklog/internal/hook"
@@ -39,6 +40,7 @@ func newEnv() *cli.Env {
 		World: ops.World{
 			Now: clock.Now, Random: random, Alive: process.Alive, Device: device(), OSUser: osUser(),
 			Environ: os.Getenv, Ancestors: process.Ancestors, Progress: progress(os.Stderr),
+			Classify: classifier.Ask,
 		},
 	}
 }

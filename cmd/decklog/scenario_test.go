@@ -182,7 +182,7 @@ func (s *scene) env(ts *testscript.TestScript, args []string, stdin io.Reader, s
 	args = slices.Clone(args)
 	for i := 1; i < len(args) && args[i-1] != "--"; i++ {
 		// The scenario's folder is meant, and is not this process's.
-		if slices.Contains([]string{"--body-file", "--cwd", "--policy", "--repo"}, args[i-1]) {
+		if slices.Contains([]string{"--body-file", "--cwd", "--policy", "--repo", "--payload"}, args[i-1]) {
 			args[i] = ts.MkAbs(args[i])
 		}
 	}
@@ -363,6 +363,7 @@ func (s *scene) readable(line string) string {
 	line = strings.ReplaceAll(line, "person-"+osUser(), "person-USER")
 	line = strings.ReplaceAll(line, "@"+osUser(), "@USER")
 	line = strings.ReplaceAll(line, `"`+osUser()+`"`, `"USER"`)
+	line = strings.ReplaceAll(line, `"label":"USER"`, `"label":"root"`) // which a user may be called, too
 	return anyID.ReplaceAllStringFunc(line, func(id string) string {
 		name, known := s.names[id]
 		if !known {

@@ -12,9 +12,10 @@ func All() []*Command {
 	return []*Command{
 		send(), inbox(), thread(), wait(), edit(), remove(),
 		join(), leave(), peers(), owed(),
+		turn(), ack(), driver(), sticker(), handoff(), route(), card(), review(), alert(),
 		hook(), lease(), confirm(),
 		listEvents(), verify(), rebuild(),
-		policy(), version(), completion(),
+		policy(), notifies(), version(), completion(),
 	}
 }
 
@@ -48,7 +49,8 @@ lie. For zsh: put it into a folder of $fpath as _decklog. For fish: into
 // choices are the words that a flag takes, where there are only a few.
 var choices = map[string]string{
 	"intent": "request inform done", "turn": "working final", "for": "reply final any",
-	"state": "queued held leased delivered read expired undelivered deleted", "harness": "claude-code codex gemini opencode",
+	"status": "investigating planning driving reviewing blocked done",
+	"state":  "queued held leased delivered read expired undelivered deleted", "harness": "claude-code codex gemini opencode",
 }
 
 func (c *Command) flagNames() (names []string) {
@@ -71,7 +73,7 @@ func bashCompletion() string {
 	for _, name := range sortedChoices() {
 		fmt.Fprintf(&b, "    --%s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", name, choices[name])
 	}
-	fmt.Fprintf(&b, "    --body-file|--policy|--cwd|--repo) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n  esac\n")
+	fmt.Fprintf(&b, "    --body-file|--payload|--policy|--cwd|--repo) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n  esac\n")
 	fmt.Fprintf(&b, "  if [ \"$COMP_CWORD\" -eq 1 ]; then words=%q\n  else case ${COMP_WORDS[1]} in\n", strings.Join(commandNames(), " "))
 	for _, c := range All() {
 		fmt.Fprintf(&b, "    %s) words=%q ;;\n", c.Name, strings.Join(append(slices.Clone(c.Words), c.flagNames()...), " "))
@@ -98,7 +100,7 @@ func zshCompletion() string {
 	for _, name := range sortedChoices() {
 		fmt.Fprintf(&b, "    --%s) compadd %s; return ;;\n", name, choices[name])
 	}
-	b.WriteString("    --body-file|--policy|--cwd|--repo) _files; return ;;\n  esac\n  case $words[2] in\n")
+	b.WriteString("    --body-file|--payload|--policy|--cwd|--repo) _files; return ;;\n  esac\n  case $words[2] in\n")
 	for _, c := range All() {
 		fmt.Fprintf(&b, "    %s) compadd -- %s ;;\n", c.Name, strings.Join(append(slices.Clone(c.Words), c.flagNames()...), " "))
 	}
@@ -123,7 +125,7 @@ func fishCompletion() string {
 			switch {
 			case choices[f.Name] != "":
 				takes = " -x -a " + fishQuote(choices[f.Name])
-			case slices.Contains([]string{"body-file", "policy", "cwd", "repo"}, f.Name):
+			case slices.Contains([]string{"body-file", "payload", "policy", "cwd", "repo"}, f.Name):
 				takes = " -r -F"
 			}
 			fmt.Fprintf(&b, "complete -c decklog -n %s -l %s%s -d %s\n", in, f.Name, takes, fishQuote(usage))

@@ -10,7 +10,7 @@ import (
 )
 
 // groups order the commands in the overview.
-var groups = []string{"messages", "sessions", "delivery", "audit", "set-up"}
+var groups = []string{"messages", "sessions", "driving", "delivery", "audit", "set-up"}
 
 // Find gives the command of a name; nil when there is none.
 func Find(name string) *Command {

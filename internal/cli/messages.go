@@ -45,6 +45,7 @@ With --key the same message sent again, because its answer was lost, is sent onc
 			r.text("reply-to", "", "the message that this answers: `MSG`")
 			r.text("turn", "final", "`TURN`: working for a stub whose answer is to come, else final")
 			r.text("key", "", "your own `KEY` for this message: the same again is sent once")
+			r.toggle("over", "answer a person although another's answer is pending; it is recorded")
 			r.many("ref", "`ADDR` of a passage: file:PATH[:LINE], commit:SHA or HARNESS:SESSION[/ORDINAL[:LINE]]; up to 10")
 		},
 		Run: func(r *run) error {
@@ -60,11 +61,33 @@ With --key the same message sent again, because its answer was lost, is sent onc
 			}
 			receipt, refusal, err := r.ops.Send(ops.SendRequest{
 				Asker: r.asker(), To: r.str("to"), ReplyTo: r.str("reply-to"), Intent: r.str("intent"), Turn: r.str("turn"),
-				Key: r.str("key"), Body: body, Refs: *r.lists["ref"],
+				Key: r.str("key"), Body: body, Refs: *r.lists["ref"], Over: r.on("over"),
 			})
-			return r.answer(receipt, refusal, err, func() string { return sayReceipt(receipt) })
+			if err := r.answer(receipt, refusal, err, func() string { return sayReceipt(receipt) }); err != nil || refusal != nil {
+				return err
+			}
+			return r.judge(receipt)
 		},
 	}
+}
+
+// judge asks, after a person's message was acknowledged, whether its mention of a
+// seat moves the thread. What comes of it is told beside the receipt.
+func (r *run) judge(sent commands.SendReceipt) error {
+	if sent.From.Name() == "" {
+		return nil // only a person moves a thread by a mention
+	}
+	verdict, asked, refusal, err := r.ops.JudgeRouting(context.Background(), sent.ID)
+	switch {
+	case err != nil:
+		return err
+	case refusal != nil:
+		complain(r.Stderr, "routing: %s", refusal.Text())
+	case asked && r.json:
+	case asked:
+		complain(r.Stderr, "routing: %s\n", strings.TrimSuffix(sayVerdict(verdict), "\n"))
+	}
+	return nil
 }
 
 func sayReceipt(s commands.SendReceipt) string {
@@ -234,7 +257,7 @@ func thread() *Command {
 	return &Command{
 		Name: "thread", Group: "messages", Usage: "ID [--at MOMENT]",
 		Short: "a thread with everything that happened in it",
-		Long: `Shows a thread: its messages with their texts, every time each was offered, printed
+		Long: `Shows a thread: who drives it, its messages with their texts, every time each was offered, printed
 and confirmed, what was refused, who is still writing, and what is owed. ID is a
 thread's or a message's id, or the first characters of one. With --at it is replayed
 from the recorded events to that moment. Looking changes nothing.`,
@@ -259,6 +282,7 @@ func sayThread(v projections.ThreadView) string {
 	if v.ClosedBy != nil {
 		fmt.Fprintf(&b, "closed by %s with %s at %s\n", v.ClosedBy.By, v.ClosedBy.Message, v.ClosedBy.Time)
 	}
+	sayWhoDrives(&b, v)
 	for _, m := range v.Messages {
 		fmt.Fprintf(&b, "\n%s  %s  %s → %s  %s, %s, %s\n", m.Sent, m.ID, from(m.Shown), m.To, m.Intent, m.Turn, m.State)
 		switch {
@@ -277,6 +301,10 @@ func sayThread(v projections.ThreadView) string {
 		for _, ref := range m.Refs {
 			fmt.Fprintf(&b, "    ref %s\n", render.Terminal(ref))
 		}
+		sayAlert(&b, m)
+		for _, over := range m.Over {
+			fmt.Fprintf(&b, "    [sent although %s was pending]\n", over)
+		}
 		for _, d := range m.Deliveries {
 			fmt.Fprintf(&b, "  · attempt %d to %s, leased %s, %s\n", d.Attempt, d.To, d.Leased, outcome(d))
 		}
@@ -285,10 +313,10 @@ func sayThread(v projections.ThreadView) string {
 		fmt.Fprintf(&b, "\n%s  refused %s: %s by %s\n    %s\n", r.Time, r.Code, r.Command, r.By, render.Terminal(r.Message))
 	}
 	for _, p := range v.Pending {
-		fmt.Fprintf(&b, "\npending: %s is writing %s, waited for until %s\n", p.From, p.Message, p.Until)
+		fmt.Fprintf(&b, "\npending: %s is writing %s, waited for until %s\n", render.Terminal(p.Who()), p.Message, p.Until)
 	}
 	for _, o := range v.Owed {
-		fmt.Fprintf(&b, "\nowed: %s owes %s an answer to %s%s\n", o.Debtor, o.Creditor, o.ID, due(o.Due))
+		fmt.Fprintf(&b, "\nowed: %s owes %s %s %s%s\n", o.Debtor, o.Creditor, owedWord(o.Kind), o.ID, due(o.Due))
 	}
 	return b.String()
 }
@@ -357,7 +385,7 @@ answer in it; without either for anything sent to you. Exit code 4 when time is 
 			}
 			r.code = ExitPending
 			if r.json {
-				return r.document(ops.Waited{Messages: []projections.Shown{}, Notices: []ops.LeasedNotice{}, TimedOut: true, At: waited.At})
+				return r.document(ops.Waited{Messages: []projections.Shown{}, Notices: []ops.LeasedNotice{}, Calls: []ops.LeasedCall{}, TimedOut: true, At: waited.At})
 			}
 			why := fmt.Sprintf("it did not come within %s", timeout)
 			if interrupted.Err() != nil {

@@ -169,36 +169,3 @@ func seat(p projections.Peer) string {
 	}
 	return "  @" + p.Seat
 }
-
-func owed() *Command {
-	return &Command{
-		Name: "owed", Group: "sessions", Usage: "[--by WHO] [--to WHO]",
-		Short: "what is owed: the open requests",
-		Long: `Lists what somebody still has to close, oldest first: the requests without an answer.
-A request closes when the one who was asked answers it, when its thread is closed with
-done, or when it is taken back. Silence closes nothing.`,
-		Examples: []string{`decklog owed`, `decklog owed --by @smith`, `decklog owed --to 5d0c33e1 --json`},
-		Flags: func(f *flag.FlagSet, r *run) {
-			r.text("by", "", "only what `WHO` owes")
-			r.text("to", "", "only what is owed to `WHO`")
-			r.text("at", "", atUsage)
-		},
-		Run: func(r *run) error {
-			if err := r.want(0, 0, ""); err != nil {
-				return err
-			}
-			if err := r.open(); err != nil {
-				return err
-			}
-			view, refusal, err := r.ops.Owed(ops.OwedRequest{By: r.str("by"), To: r.str("to"), At: r.str("at")})
-			return r.show(view, refusal, err, func() error {
-				var b strings.Builder
-				fmt.Fprintf(&b, "%s, as of position %d\n", plural(len(view.Items), "open item"), view.At)
-				for _, o := range view.Items {
-					fmt.Fprintf(&b, "%s  %s owes %s a %s since %s%s\n", o.ID, o.Debtor, o.Creditor, o.Kind, o.Since, due(o.Due))
-				}
-				return r.write([]byte(b.String()))
-			})
-		},
-	}
-}

@@ -2,7 +2,8 @@
 // happens: a Claude Code session asks a Codex session through the program; the
 // question comes into the other's context through its harness's hook; it
 // answers, and the answer comes back the same way; the thread closes, one more
-// reply is refused, and an auditor replays the thread and verifies the ledger.
+// reply is refused, and an auditor replays the thread. In a second act seats drive
+// threads (see driving.go). At the end the ledger is verified.
 //
 // Every step runs the real program in a process of its own, with input in the
 // form that the harnesses give. `make run` runs it.
@@ -53,7 +54,7 @@ func play(program, folder string) error {
 		return err
 	}
 	j := &job{program: program, ledger: "sqlite:" + filepath.Join(folder, "ledger.db")}
-	for _, act := range []func() error{j.begin, j.ask, j.answer, j.close, j.audit} {
+	for _, act := range []func() error{j.begin, j.ask, j.answer, j.close, j.audit, j.drive, j.verify} {
 		if err := act(); err != nil {
 			return err
 		}
@@ -67,10 +68,11 @@ func (j *job) next() {
 Try next:
   bin/decklog --ledger %[1]s thread %[2]s
   bin/decklog --ledger %[1]s inbox --as %[3]s
+  bin/decklog --ledger %[1]s driver %[4]s --why
   bin/decklog --ledger %[1]s events
   bin/decklog help
 
-`, j.ledger, question.Receipt.ID, asker)
+`, j.ledger, question.Receipt.ID, asker, alert.Receipt.Thread)
 }
 
 func (j *job) say(format string, args ...any) {
@@ -291,8 +293,13 @@ func (j *job) audit() error {
 		fmt.Println()
 		quote(out)
 	}
+	return nil
+}
+
+// verify ends the job: what it recorded is whole.
+func (j *job) verify() error {
 	j.next()
-	out, _, err = j.run("", "", 0, "verify")
+	out, _, err := j.run("", "", 0, "verify")
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ type head struct {
 type owner struct {
 	position events.Position
 	stream   events.Stream
-	message  events.MessageID
+	of       string
 }
 
 // fault keeps a fault. Of too many the first stay: of what is wrong, that counts
@@ -185,9 +185,21 @@ func (a *auditor) event(r events.Reader, e events.Recorded) error {
 	a.s.Apply(e)
 	switch ev := e.Event.(type) {
 	case events.MessageSent:
-		return a.body(r, e, ev.Message, ev.Body, func(b events.Body) events.Fingerprint { return commands.Fingerprint(ev, b.Text) })
+		return a.body(r, e, "message "+string(ev.Message), ev.Body, func(b events.Body) events.Fingerprint { return commands.Fingerprint(ev, b.Text) })
 	case events.MessageEdited:
-		return a.body(r, e, ev.Message, ev.Body, func(events.Body) (none events.Fingerprint) { return none })
+		return a.body(r, e, "message "+string(ev.Message), ev.Body, unlike)
+	case events.PayloadAttached:
+		return a.body(r, e, "message "+string(ev.Message), ev.Payload, unlike)
+	case events.HandoffOffered:
+		return a.body(r, e, "hand-off "+string(ev.Handoff), ev.Reason, unlike)
+	case events.HandoffDeclined:
+		if ev.Reason != nil {
+			return a.body(r, e, "hand-off "+string(ev.Handoff), *ev.Reason, unlike)
+		}
+	case events.OwedClosed:
+		if ev.Reason != nil {
+			return a.body(r, e, "item "+ev.Item, *ev.Reason, unlike)
+		}
 	case events.MessageDeleted:
 		for _, id := range ev.Bodies {
 			delete(a.bodies, id)
@@ -196,17 +208,20 @@ func (a *auditor) event(r events.Reader, e events.Recorded) error {
 	return nil
 }
 
-func (a *auditor) body(r events.Reader, e events.Recorded, m events.MessageID, ref events.BodyRef, alike func(events.Body) events.Fingerprint) error {
+// unlike is what tells a body from others by which no message is found.
+func unlike(events.Body) (none events.Fingerprint) { return none }
+
+func (a *auditor) body(r events.Reader, e events.Recorded, of string, ref events.BodyRef, alike func(events.Body) events.Fingerprint) error {
 	body, there, err := r.Body(e.ID)
 	switch {
 	case err != nil:
 		return err
 	case !there:
-		a.bodies[e.ID] = owner{e.Position, e.Stream, m}
+		a.bodies[e.ID] = owner{e.Position, e.Stream, of}
 	case !body.Opens(ref):
-		a.fault(e.Position, "the body of message %s is not the one that was committed to", m)
+		a.fault(e.Position, "the body of %s is not the one that was committed to", of)
 	case body.Fingerprint != alike(body):
-		a.fault(e.Position, "what tells message %s from another is not of its body", m)
+		a.fault(e.Position, "what tells %s from another is not of its body", of)
 	}
 	return nil
 }
@@ -218,11 +233,11 @@ next:
 	for _, o := range a.bodies {
 		for _, at := range a.broken[o.stream] {
 			if at > o.position {
-				a.fault(at, "it may have said why the body of message %s, at position %d, is gone", o.message, o.position)
+				a.fault(at, "it may have said why the body of %s, at position %d, is gone", o.of, o.position)
 				continue next
 			}
 		}
-		a.fault(o.position, "the body of message %s is gone, and no event says why", o.message)
+		a.fault(o.position, "the body of %s is gone, and no event says why", o.of)
 	}
 }
 

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 
 	"decklog/commands"
 	"decklog/events"
@@ -35,6 +36,7 @@ type Offered struct {
 	Instruction events.InstructionForm `json:"instruction"`
 	Messages    []LeasedMessage        `json:"messages"`
 	Notices     []LeasedNotice         `json:"notices"`
+	Calls       []LeasedCall           `json:"calls"`
 	Text        string                 `json:"text"`
 }
 
@@ -131,7 +133,7 @@ func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal,
 		q.Budget = BudgetDefault
 	}
 	refused, err = o.update("lease", q.Asker, func(u *unit) (*commands.Refusal, error) {
-		offered = Offered{Messages: []LeasedMessage{}, Notices: []LeasedNotice{}}
+		offered = Offered{Messages: []LeasedMessage{}, Notices: []LeasedNotice{}, Calls: []LeasedCall{}}
 		who := u.call.Caller.ID
 		if err := u.sweep(who); err != nil {
 			return nil, err
@@ -171,7 +173,11 @@ func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal,
 		offered.ID, offered.Until, offered.Instruction = lease.ID, &lease.Until, lease.Instruction
 		offered.Position = recorded[len(recorded)-1].Position
 		offered.Text = render.Text(q.Budget, instruction(lease.Instruction), items)
-		for _, it := range lease.Items {
+		for i, it := range lease.Items {
+			if it.Kind == events.ItemCall {
+				offered.Calls = append(offered.Calls, leasedCall(items[i].(render.Call)))
+				continue
+			}
 			m := u.s.Message(it.Message)
 			if it.Kind == events.ItemNotice {
 				offered.Notices = append(offered.Notices, LeasedNotice{
@@ -199,6 +205,10 @@ func instruction(form events.InstructionForm) string {
 // held gives the items of a lease as they were offered.
 func (u *unit) held(l *projections.Lease) (items []commands.OfferItem) {
 	for _, it := range l.Items {
+		if call := u.s.Call(it.Call, projections.Mailboxed(it, l.Mailbox)); call != nil {
+			items = append(items, commands.OfferItem{Leased: it, Call: call})
+			continue
+		}
 		if m := u.s.Message(it.Message); m != nil {
 			items = append(items, commands.OfferItem{Leased: it, Message: m})
 		}
@@ -225,6 +235,14 @@ func (u *unit) end(offered *Offered) (err error) {
 // items joins what is offered with its text, in the form in which it is shown.
 func (u *unit) items(offer []commands.OfferItem) (items []render.Item, err error) {
 	for _, it := range offer {
+		if it.Kind == events.ItemCall {
+			call, err := u.callOf(it)
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, call)
+			continue
+		}
 		m := it.Message
 		if it.Kind == events.ItemNotice {
 			items = append(items, render.Notice{
@@ -236,14 +254,46 @@ func (u *unit) items(offer []commands.OfferItem) (items []render.Item, err error
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, render.Message{
+		frame := render.Message{
 			ID: m.ID, Thread: m.Thread, From: m.Author.ID, Seat: m.Author.Seat, Harness: m.Author.Harness, Person: m.Author.Person,
 			Repo: m.Author.Repo, Branch: m.Author.Branch, To: m.To.ID, Intent: m.Intent, Turn: m.Turn, Sent: m.Sent,
 			ReplyTo: m.ReplyTo, IsReply: m.IsReply, Attempt: it.Attempt, Pending: it.Pending, Edited: it.Edited,
 			Body: string(body.Text), Redacted: !there, Refs: m.Refs,
-		})
+		}
+		u.surround(&frame, m)
+		items = append(items, frame)
 	}
 	return items, nil
+}
+
+// surround says of a message's thread who drives it, and who else is answering
+// there while the message comes.
+func (u *unit) surround(frame *render.Message, m *projections.Message) {
+	t := u.s.Thread(m.Thread)
+	if t == nil {
+		return
+	}
+	frame.Driver = u.s.Driver(t).Seat
+	if m.Intent == events.Done {
+		return // it wants no answer
+	}
+	awaited, overdue := u.call.Answering(u.s, t, u.now, u.policy.Policy)
+	for _, p := range awaited {
+		frame.Answering = once(frame.Answering, p.Who())
+		frame.Until = max(frame.Until, p.Until)
+	}
+	for _, p := range overdue {
+		if p.Message != m.ID {
+			frame.Overdue = once(frame.Overdue, p.Who())
+		}
+	}
+}
+
+func once(list []string, name string) []string {
+	if slices.Contains(list, name) {
+		return list
+	}
+	return append(list, name)
 }
 
 // Confirm says that what a lease offered was printed. A confirm that is sent

@@ -30,7 +30,11 @@ type history struct {
 	by     map[events.MessageID]string // who sent it
 	repeat func() error                // the last send once more, by the same command
 	echo   func() bool                 // the same message, by another command
+	keen   bool                        // on driving, and less on talk
 	silent map[events.SessionID]bool   // whose bells are silent until something happens
+	offers []string                    // hand-offs
+	asked  []string                    // reviews
+	views  []seen                      // as they were shown live
 	seen   events.Position             // up to where it was looked at what commands recorded
 	heard  events.Position             // up to where the bells have rung
 	log    []string
@@ -41,7 +45,8 @@ type history struct {
 var (
 	crew    = []string{"session-1-of-ana", "session-2-of-ana", "session-3-of-ben", "session-4-of-ben", "session-5-by-hand"}
 	people  = []string{"@ana", "@ben"}
-	offices = []string{"smith", "trinity"}
+	offices = []string{"smith", "trinity", "oracle"}
+	desks   = []string{"@smith", "@trinity", "@oracle"}
 )
 
 func newHistory(t rapid.TB, below func(int) int) *history {
@@ -50,11 +55,16 @@ func newHistory(t rapid.TB, below func(int) int) *history {
 	}
 	persons(h.desk)
 	h.policy.Seats = seats(offices...)
+	h.policy.Persons[0].Home = "smith"
+	h.policy.Persons[0].Roles = []string{"owner"}
+	h.policy.Areas = []events.Area{{Seat: "trinity", Priority: 1, Match: []string{"text 1", "text 2"}}, {Seat: "oracle", Priority: 2, Match: []string{"text 3"}}}
+	h.policy.Alerts = []events.Alert{{Channel: "#alerts", Triager: "smith"}}
 	l := &h.policy.Limits
 	l.RecipientFull = []int{0, 2, 50}[below(3)]
 	l.ThreadRate = []int{0, 3, 8}[below(3)]
 	l.SessionRate = []int{0, 4, 30}[below(3)]
 	l.DuplicateWindow = []events.Span{0, l.DuplicateWindow}[below(3)%2]
+	h.keen = below(2) == 0
 	for i := range crew {
 		if below(5) > 0 {
 			h.joinsAs(i, events.SourceStartup)
@@ -82,14 +92,25 @@ func (h *history) steps(n int) {
 	}
 }
 
+// act is something that may be chosen, the more often the greater its weight.
+type act struct {
+	weight int
+	does   func() (refused bool)
+}
+
 func (h *history) step() {
 	h.t.Helper()
-	acts := []struct {
-		weight int
-		act    func() (refused bool)
-	}{
+	acts := []act{
 		{6, h.joins}, {2, h.leaves}, {2, h.dies}, {14, h.sends}, {12, h.replies}, {8, h.edits}, {2, h.deletes}, {20, h.takesSome},
 		{16, h.confirmsOne}, {12, h.waits}, {2, h.jumps}, {2, h.again}, {2, h.echoes}, {3, h.neglects}, {2, h.stalls}, {1, h.rushes}, {1, h.looks}, {3, h.silences},
+	}
+	drives := 1
+	if h.keen {
+		drives = 4
+	}
+	for _, a := range h.driving() {
+		a.weight *= drives
+		acts = append(acts, a)
 	}
 	total := 0
 	for _, a := range acts {
@@ -98,14 +119,16 @@ func (h *history) step() {
 	chosen := h.below(total)
 	for _, a := range acts {
 		if chosen -= a.weight; chosen < 0 {
-			a.act()
+			a.does()
 			h.silence()
+			h.shows()
 			return
 		}
 	}
 }
 
-// unmoved: a refused command moves no thread, and no mailbox by itself.
+// unmoved: a refused command moves no thread, and no mailbox by itself; what was
+// due is recorded whatever becomes of it.
 func (h *history) unmoved(recorded []events.Recorded) {
 	h.t.Helper()
 	if len(recorded) == 0 {
@@ -116,7 +139,8 @@ func (h *history) unmoved(recorded []events.Recorded) {
 		h.fail("a refused command recorded %s last", last.Type())
 	}
 	for _, r := range recorded {
-		if strings.HasPrefix(string(r.Stream), "thread-") || r.Cause.Command == last.Cause.Command && r.Type() != events.TypeCommandRefused {
+		reminds := r.Type() == events.TypeOwedNudged || r.Type() == events.TypeOwedPaged // as whoever looks does
+		if strings.HasPrefix(string(r.Stream), "thread-") && !reminds || r.Cause.Command == last.Cause.Command && r.Type() != events.TypeCommandRefused {
 			h.fail("a refused command recorded %s in %s", r.Type(), r.Stream)
 		}
 	}
@@ -129,14 +153,17 @@ func (h *history) silence() {
 	h.see(func(s *projections.State) {
 		for _, r := range recorded {
 			h.heard = r.Position
-			for _, id := range s.Stirs(r.Event) {
+			for _, id := range append(s.Stirs(r.Event), commands.Overseers(s, r.Event, h.policy)...) {
 				delete(h.silent, id)
 			}
 		}
 		for id := range h.silent {
 			call := h.calls(string(id))
 			offer := commands.Taking{Call: call, Who: call.Caller.ID}.Offer(s, h.now)
-			if due := commands.Due(s, call, call.Caller.ID, h.now, h.policy); !offer.Empty() || len(due) > 0 {
+			own := h.policy
+			own.Limits.AbsentAfter = 0 // which seats are absent is noticed by whoever runs next
+			due := commands.Due(s, call, call.Caller.ID, h.now, own)
+			if !offer.Empty() || len(due) > 0 {
 				h.fail("the bell of %s is silent, and it could be offered %+v, or record %+v", id, offer, due)
 			}
 		}
@@ -186,8 +213,10 @@ func (h *history) joinsAs(i int, source events.Source) bool {
 		h.World.OSUser = "ben"
 	}
 	q := ops.JoinRequest{Session: id, Harness: "codex", Repo: one(h, "/w/one", "/w/two"), Branch: "main", Source: source}
-	if h.below(3) == 0 {
-		q.Seat = one(h, offices...)
+	if h.below(3) > 0 {
+		if q.Seat = one(h, offices...); h.keen && source == events.SourceStartup {
+			q.Seat = offices[i%3]
+		}
 	}
 	if i != 4 {
 		if pid := h.pids[id]; pid == 0 || h.dead[pid] {
@@ -255,6 +284,9 @@ func (h *history) debtor() (who string) {
 
 func (h *history) send(from string, q ops.SendRequest) bool {
 	q.Body = []byte(fmt.Sprint("text ", h.below(12)))
+	if h.below(4) == 0 {
+		q.Body = fmt.Append(q.Body, one(h, " @smith", " @trinity", " @oracle", " @seats", " @trinity @oracle"))
+	}
 	q.Intent = one(h, "request", "request", "inform", "inform", "inform", "done")
 	if h.below(4) == 0 {
 		q.Turn = "working"
@@ -301,7 +333,7 @@ func (h *history) repeating(q ops.SendRequest, first commands.SendReceipt) func(
 }
 
 func (h *history) sends() bool {
-	return h.send(h.speaker(), ops.SendRequest{To: one(h, append(slices.Concat(crew, crew, people, people), "@smith", "@smith", "@trinity", "session-1", "session-", "nobody-here")...)})
+	return h.send(h.speaker(), ops.SendRequest{To: one(h, append(slices.Concat(crew, crew, people, people), "@smith", "@smith", "@trinity", "@oracle", "session-1", "session-", "nobody-here")...)})
 }
 
 func (h *history) message() (commands.SendReceipt, bool) {
@@ -542,6 +574,7 @@ func (h *history) replayed() {
 	if live := h.rows(); !slices.Equal(live, folded) {
 		h.fail("the live rows are not those of a fold in pages:\n%s\nand\n%s", strings.Join(live, "\n"), strings.Join(folded, "\n"))
 	}
+	h.showsTheSame(recorded)
 	if len(h.sent) == 0 {
 		return
 	}
@@ -599,11 +632,16 @@ func (h *history) ends() {
 	h.comesBack(crew)
 	h.takesAll(crew)
 	h.after(25 * time.Hour)
-	h.comesBack(crew)
+	for _, id := range crew {
+		if _, r, err := h.Leave(ops.LeaveRequest{Session: id, Reason: events.EndLeft, FreesSeat: true}); r != nil || err != nil {
+			h.fail("leave: %+v %v", r, err)
+		}
+	}
+	h.comesBack(crew, offices...)
 	h.takesAll(crew)
 	h.nothingWaits(append(slices.Clone(crew), people...))
 	h.see(func(s *projections.State) {
-		for _, who := range append(slices.Concat(crew, people), "@smith", "@trinity") {
+		for _, who := range slices.Concat(crew, people, desks) {
 			if n := s.Mailbox(events.Participant(who)).Waiting; n != 0 {
 				h.fail("in the end %d wait for %s", n, who)
 			}
@@ -611,12 +649,16 @@ func (h *history) ends() {
 	})
 }
 
-func (h *history) comesBack(who []string) {
+// comesBack joins them again; the first of them to these seats.
+func (h *history) comesBack(who []string, seats ...string) {
 	h.t.Helper()
 	h.after(time.Hour)
 	h.World.OSUser = "ana"
 	for i, id := range who {
 		q := ops.JoinRequest{Session: id, Source: events.SourceResume, Repo: "/w/one"}
+		if i < len(seats) {
+			q.Seat = seats[i]
+		}
 		if id != crew[4] {
 			h.pids[id] = 10_000 + len(h.log) + i
 			q.Process = &events.Process{PID: h.pids[id], Start: 1, Boot: "boot"}

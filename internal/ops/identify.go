@@ -37,9 +37,32 @@ func (o *Ops) identify(s *projections.State, p events.Policy, as string, now eve
 	if r != nil || inside == nil || caller == session(inside.ID) {
 		return caller, r
 	}
-	return commands.Caller{}, commands.Refuse(commands.NoCaller,
+	return commands.Caller{}, actsAsOther(inside, as)
+}
+
+func actsAsOther(inside *projections.Session, as string) *commands.Refusal {
+	return commands.Refuse(commands.NoCaller,
 		"this runs inside session %s, and --as names %s; inside a harness nobody acts as somebody else", inside.ID, as).
 		Better("leave out --as and DECKLOG_AS: the session is known", "decklog peers")
+}
+
+// identifyBot also takes a bot at its name, except inside a harness.
+func (o *Ops) identifyBot(s *projections.State, p events.Policy, as string, now events.Time) (commands.Caller, *commands.Refusal) {
+	if as == "" {
+		as = o.World.Environ("DECKLOG_AS")
+	}
+	name, bot := strings.CutPrefix(as, "bot:")
+	if !bot {
+		return o.identify(s, p, as, now)
+	}
+	if why := commands.CheckName(name); why != "" {
+		return commands.Caller{}, commands.Refuse(commands.NoCaller, "--as %q names no bot: %s", as, why).
+			Better("name the bot as bot:NAME", `decklog alert "#alerts" --as bot:pager -- "the sync is failing"`)
+	}
+	if inside, _, _ := o.inside(s, now); inside != nil {
+		return commands.Caller{}, actsAsOther(inside, as)
+	}
+	return commands.Caller{ID: events.Participant(as), Kind: events.KindBot}, nil
 }
 
 func session(id events.SessionID) commands.Caller {

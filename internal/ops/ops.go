@@ -38,6 +38,9 @@ type World struct {
 	Ancestors func() []events.Process
 	// PolicyFile is the policy that an empty ledger adopts.
 	PolicyFile func() (events.Policy, error)
+	// Classify asks the policy's classifier a question, and gives its clean word;
+	// the error says why there is none.
+	Classify func(context.Context, *events.Routing, []byte) (events.Verdict, error)
 	// Progress is told how far long work has come. It may be nil.
 	Progress func(what string, done, end events.Position)
 }
@@ -55,6 +58,8 @@ type Asker struct {
 	// checksFirst says that the command has checks that come before the one of
 	// who asks.
 	checksFirst bool
+	// bots says that the command is one that a bot may give.
+	bots bool
 }
 
 // NewCommand makes a command's id.
@@ -129,7 +134,11 @@ func (o *Ops) update(name string, a Asker, work func(*unit) (*commands.Refusal, 
 		if err := u.begin(); err != nil {
 			return err
 		}
-		caller, r := o.identify(u.s, u.policy.Policy, a.As, u.now)
+		identify := o.identify
+		if a.bots {
+			identify = o.identifyBot
+		}
+		caller, r := identify(u.s, u.policy.Policy, a.As, u.now)
 		u.call = o.call(id, caller)
 		u.call.Nobody = r
 		var err error
@@ -230,7 +239,8 @@ func (u *unit) ring() error {
 				return fmt.Errorf("forget the ignored directories: %w", err)
 			}
 		}
-		for _, id := range u.s.Stirs(r.Event) {
+		stirred := append(u.s.Stirs(r.Event), commands.Overseers(u.s, r.Event, u.policy.Policy)...)
+		for _, id := range stirred {
 			if rung[id] {
 				continue
 			}
@@ -245,7 +255,7 @@ func (u *unit) ring() error {
 
 // sweepsMax bounds how often one command looks for what is due: once for each
 // kind, which may come of the one before it.
-const sweepsMax = 3
+const sweepsMax = 4
 
 // sweep records what has fallen due around a participant, one kind after the
 // other. What was recorded before, under the id of its cause, is not again.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"decklog/events"
+	"decklog/internal/rows"
 	"decklog/projections"
 )
 
@@ -23,17 +24,32 @@ type witness struct {
 	running  map[events.Participant]*offer // the mailbox's last lease that nobody saw end
 	sessions map[events.SessionID]*attendance
 	seats    map[string]events.SessionID
+	absent   map[string]bool // seats that are passed over
+	handoffs map[events.HandoffID]*passing
+	labelled map[events.ReviewID]bool
+	calls    map[calling]*ringing
+	together map[events.CommandID][]events.Recorded // what each command recorded
+	fold     *projections.State                     // of what was read so far
 	policies int
 }
 
 type utterance struct {
-	sent        events.MessageSent
-	at          events.Participant // whose mailbox it lies in, or was taken from last
-	position    events.Position
-	time        events.Time
+	sent     events.MessageSent
+	position events.Position
+	time     events.Time
+	working  bool
+	deleted  bool
+	judged   bool
+	copies   []*copied
+}
+
+// copied is one delivery of a message.
+type copied struct {
+	to, at      events.Participant // at: whose mailbox it lies in, or was taken from last
+	hold        *events.Time       // until when it is held for those who come first
 	waits       bool
-	working     bool
-	deleted     bool
+	dropped     bool
+	along       bool // its taker had the message by another copy
 	lost        events.LostReason
 	attempts    int // leases
 	unconfirmed int // of them, since it was last confirmed
@@ -49,9 +65,31 @@ type utterance struct {
 	noticeOfferedBy events.LeaseID
 }
 
+// calling is a call in a mailbox: the telling of an event that is no message.
+type calling struct {
+	event   events.EventID
+	mailbox events.Participant
+}
+
+type ringing struct {
+	attempts, unheard int
+	told              bool
+}
+
 type talk struct {
-	asker events.Author
-	done  bool
+	asker    events.Author
+	kind     events.MessageKind
+	area     string
+	done     bool
+	before   string // who drove before its last message
+	seats    map[string]bool
+	posted   map[string]bool
+	messages []events.MessageID
+	marks    []mark
+	passings []*passing
+	move     *moving
+	debts    map[string]debt
+	hops     int
 }
 
 type offer struct {
@@ -84,13 +122,23 @@ func (h *history) keepsPromises() {
 	w := &witness{
 		history: h, streams: map[events.Stream]events.Recorded{}, ids: map[events.EventID]bool{}, messages: map[events.MessageID]*utterance{},
 		threads: map[events.ThreadID]*talk{}, leases: map[events.LeaseID]*offer{}, running: map[events.Participant]*offer{},
-		sessions: map[events.SessionID]*attendance{}, seats: map[string]events.SessionID{},
+		sessions: map[events.SessionID]*attendance{}, seats: map[string]events.SessionID{}, absent: map[string]bool{},
+		handoffs: map[events.HandoffID]*passing{}, labelled: map[events.ReviewID]bool{}, calls: map[calling]*ringing{}, together: map[events.CommandID][]events.Recorded{},
+		fold: projections.On(rows.New()),
 	}
 	recorded := h.recorded(0)
+	for _, r := range recorded {
+		w.together[r.Cause.Command] = append(w.together[r.Cause.Command], r)
+	}
 	for i, r := range recorded {
 		w.now = r
 		w.place(i)
 		w.event(r)
+		w.fold.Apply(r)
+		w.drivenAlike(r)
+		if all := w.together[r.Cause.Command]; all[len(all)-1].Position == r.Position {
+			w.settled(r.Cause.Command)
+		}
 	}
 	w.agrees()
 }
@@ -184,29 +232,41 @@ func (w *witness) event(r events.Recorded) {
 		m := w.message(e.Message)
 		w.holds(m.working && !m.deleted && e.Turn == events.Final && w.wrote(m), "only the author makes a stub final, once")
 		m.working = false
-		if m.pending > 0 && !m.waits && m.lost == "" {
-			m.waits, m.unconfirmed = true, 0 // once more, as edited
+		for _, c := range m.copies {
+			if c.pending > 0 && !c.waits && c.lost == "" {
+				c.waits, c.unconfirmed = true, 0 // once more, as edited
+			}
 		}
+		w.answers(w.threads[e.Thread], m.sent)
 	case events.MessageDeleted:
 		w.in(events.ThreadStream(e.Thread))
 		m := w.message(e.Message)
 		w.holds(!m.deleted && w.wrote(m), "only the author deletes, once")
-		m.deleted, m.waits = true, false
+		m.deleted = true
+		for _, c := range m.copies {
+			c.waits = false
+		}
+		delete(w.threads[e.Thread].debts, string(e.Message))
 	case events.ThreadDone:
 		w.in(events.ThreadStream(e.Thread))
 		th := w.threads[e.Thread]
 		by := w.message(e.Message).sent.Author
-		w.holds(by.Kind == events.KindPerson || projections.Same(by, th.asker), "a thread is closed by its asker or a person")
+		w.holds(by.Kind == events.KindPerson || projections.Same(by, th.asker) || by.Seat != "" && by.Seat == th.before, "a thread is closed by its asker, its driver or a person")
 		th.done = true
+		for id, d := range th.debts {
+			if d.kind == projections.OwedReply {
+				delete(th.debts, id)
+			}
+		}
 	case events.MailboxTaken:
 		w.in(events.MailboxStream(e.Mailbox))
 		w.takes(e)
 	case events.MailboxReturned:
 		w.in(events.MailboxStream(e.Mailbox))
 		for _, it := range e.Items {
-			m := w.message(it.Message)
-			w.holds(m.waits && m.at == events.Participant(e.Session) && m.sent.To.ID == e.Mailbox, "what goes back waits with who took it")
-			m.at, m.offeredBy = e.Mailbox, ""
+			c := w.message(it.Message).copyAt(events.Participant(e.Session))
+			w.holds(c != nil && c.waits && c.to == e.Mailbox, "what goes back waits with who took it")
+			c.at, c.offeredBy = e.Mailbox, ""
 		}
 	case events.InstructionLeased:
 		w.in(events.MailboxStream(e.Mailbox))
@@ -233,15 +293,37 @@ func (w *witness) event(r events.Recorded) {
 	case events.MessageExpired:
 		w.in(events.MailboxStream(e.Mailbox))
 		m := w.message(e.Message)
-		w.holds(m.waits && m.at == e.Mailbox && t >= m.sent.Expires, "a message expires that waits past its time")
-		w.holds(!w.leases[m.offeredBy].runs(t), "it does not expire while a lease of it runs")
-		w.loses(m, events.LostExpired)
+		c := m.copyAt(e.Mailbox)
+		w.holds(c != nil && c.waits && t >= m.sent.Expires, "a message expires that waits past its time")
+		w.holds(!w.leases[c.offeredBy].runs(t), "it does not expire while a lease of it runs")
+		w.loses(m, c, events.LostExpired)
 	case events.MessageUndelivered:
 		w.in(events.MailboxStream(e.Mailbox))
 		w.undelivered(e, t)
 	default:
-		w.holds(false, "an event is of a type that this test knows")
+		w.holds(w.drives(r), "an event is of a type that this test knows")
 	}
+}
+
+// copyAt is the copy that lies in a mailbox, or was taken out of it; nil when
+// none did.
+func (m *utterance) copyAt(at events.Participant) *copied {
+	for _, c := range m.copies {
+		if c.at == at {
+			return c
+		}
+	}
+	return nil
+}
+
+// copyTo is the copy that goes to somebody; nil when none does.
+func (m *utterance) copyTo(to events.Participant) *copied {
+	for _, c := range m.copies {
+		if c.to == to {
+			return c
+		}
+	}
+	return nil
 }
 
 // wrote says whether the event's actor may act as the message's author: it is
@@ -254,7 +336,6 @@ func (w *witness) wrote(m *utterance) bool {
 func (w *witness) sent(e events.MessageSent, t events.Time) {
 	w.in(events.ThreadStream(e.Thread))
 	w.holds(w.messages[e.Message] == nil, "a message is sent once")
-	w.holds(len(e.Deliveries) == 1 && e.Deliveries[0].To == e.To.ID, "a message is delivered to the one it is addressed to")
 	w.holds(e.To.ID != e.Author.ID && (e.Author.Seat == "" || e.To.ID != events.Named(e.Author.Seat)), "nobody writes to oneself")
 	if a := w.sessions[e.Author.ID.Session()]; e.Author.Kind == events.KindSession {
 		w.holds(a != nil && a.here, "a sender takes part")
@@ -262,14 +343,38 @@ func (w *witness) sent(e events.MessageSent, t events.Time) {
 	th := w.threads[e.Thread]
 	if e.ReplyTo == "" {
 		w.holds(th == nil, "a message that answers none begins a thread")
-		w.threads[e.Thread] = &talk{asker: e.Author}
+		th = &talk{asker: e.Author, kind: e.Kind, seats: map[string]bool{}, posted: map[string]bool{}, debts: map[string]debt{}}
+		w.holds(e.Area != nil, "a root has its area")
+		th.area = e.Area.Seat
+		w.threads[e.Thread] = th
 	} else {
 		w.holds(w.message(e.ReplyTo).sent.Thread == e.Thread, "an answer lies in the thread of what it answers")
 		w.holds(!th.done, "nobody answers in a closed thread")
 		w.holds(w.message(e.ReplyTo).sent.Intent != events.Done, "nobody answers a done")
 	}
-	m := &utterance{sent: e, at: e.To.ID, position: w.now.Position, time: t, waits: true, working: e.Turn == events.Working}
+	m := &utterance{sent: e, position: w.now.Position, time: t, working: e.Turn == events.Working}
 	w.messages[e.Message] = m
+	for _, d := range e.Deliveries {
+		w.copies(m, d)
+	}
+	w.holds(m.copyTo(e.To.ID) != nil || e.To.Kind == events.KindBot, "a message is delivered to the one it is addressed to")
+	th.before = w.driver(th)
+	w.says(th, m)
+}
+
+// copies: besides the one that it is addressed to, a message goes to seats, to
+// each once and never to its sender; a copy is held of a person's message alone.
+func (w *witness) copies(m *utterance, d events.Delivery) {
+	e := m.sent
+	w.holds(m.copyTo(d.To) == nil, "nobody gets two copies")
+	w.holds(d.To == e.To.ID || slices.Contains(offices, d.To.Name()), "a copy goes to a seat")
+	w.holds(d.To != e.Author.ID && (e.Author.Seat == "" || d.To != events.Named(e.Author.Seat)), "the sender gets no copy")
+	if d.Hold != nil {
+		w.holds(e.Author.Kind == events.KindPerson && len(e.Mentions) == 0 && !e.Group && d.To != e.To.ID, "what mentions nobody is held for the seats that come later")
+		window := d.Hold.Sub(w.now.Time)
+		w.holds(window > 0 && window%(12*time.Second) == 0, "the k-th holds k times the owner window")
+	}
+	m.copies = append(m.copies, &copied{to: d.To, at: d.To, hold: d.Hold, waits: true})
 }
 
 func (w *witness) takes(e events.MailboxTaken) {
@@ -279,9 +384,14 @@ func (w *witness) takes(e events.MailboxTaken) {
 	w.holds(!w.running[e.Mailbox].runs(w.now.Time), "nothing is taken from a mailbox while a lease of it runs")
 	for _, it := range e.Items {
 		m := w.message(it.Message)
-		w.holds(m.waits && m.at == e.Mailbox, "what is taken waits there: one session takes it")
+		c, own := m.copyAt(e.Mailbox), m.copyAt(events.Participant(e.Session))
+		w.holds(c != nil && c.waits, "what is taken waits there: one session takes it")
 		w.holds(m.sent.Author.ID != events.Participant(e.Session), "nobody takes what they wrote")
-		m.at = events.Participant(e.Session)
+		if own != nil { // it prints the message by that one
+			c.waits, c.along = false, true
+			continue
+		}
+		c.at = events.Participant(e.Session)
 	}
 }
 
@@ -309,29 +419,53 @@ func (w *witness) leased(e events.MailboxLeased, t events.Time) {
 	w.holds(len(e.Items) >= 1 && len(e.Items) <= 5, "a lease holds from one to five items")
 	last := events.Position(0)
 	for _, it := range e.Items {
-		m := w.message(it.Message)
-		if it.Kind == events.ItemNotice {
-			w.holds(m.lost == it.Reason && it.Reason != "" && !m.told && !m.deleted, "a loss is told that happened, and once")
-			w.holds(m.sent.Author.ID == e.Mailbox && it.To == m.sent.To.ID, "it is told to the sender")
-			w.holds(it.Attempt == m.noticeAttempts+1, "no attempt of a notice is counted twice")
-			w.holds(m.noticeUnheard < 3, "a notice is given up after three")
-			w.holds(m.lostAt > last, "the oldest come first")
-			m.noticeAttempts, m.noticeOfferedBy, last = it.Attempt, e.Lease, m.lostAt
+		if it.Kind == events.ItemCall {
+			w.called(e, it)
 			continue
 		}
-		w.holds(m.waits && m.at == e.Mailbox && !m.deleted && m.lost == "", "only what waits there is leased")
+		m := w.message(it.Message)
+		if it.Kind == events.ItemNotice {
+			c := m.copyTo(it.To)
+			w.holds(c != nil && c.lost == it.Reason && it.Reason != "" && !c.told && !m.deleted, "a loss is told that happened, and once")
+			w.holds(m.sent.Author.ID == e.Mailbox, "it is told to the sender")
+			w.holds(it.Attempt == c.noticeAttempts+1, "no attempt of a notice is counted twice")
+			w.holds(c.noticeUnheard < 3, "a notice is given up after three")
+			w.holds(c.lostAt > last, "the oldest come first")
+			c.noticeAttempts, c.noticeOfferedBy, last = it.Attempt, e.Lease, c.lostAt
+			continue
+		}
+		c := m.copyAt(e.Mailbox)
+		w.holds(c != nil && c.waits && !m.deleted && c.lost == "", "only what waits there is leased")
 		w.holds(m.sent.Author.ID != e.Mailbox, "nobody is offered what they wrote")
-		w.holds(it.Attempt == m.attempts+1, "no attempt is counted twice, and none left out")
-		w.holds(m.unconfirmed < 3, "a message is given up after three unconfirmed leases")
+		w.holds(it.Attempt == c.attempts+1, "no attempt is counted twice, and none left out")
+		w.holds(c.unconfirmed < 3, "a message is given up after three unconfirmed leases")
 		w.holds(t < m.sent.Expires, "what expired is not leased")
 		w.holds(it.Pending == m.working, "a stub is offered as pending, and nothing else is")
 		w.holds(!m.working || t < m.time || t >= *m.sent.FinalBy, "a stub is not leased while it is waited for")
-		w.holds(it.Edited == (m.asStub && !m.working), "what may have been seen as a stub is marked when it is final")
+		w.holds(c.hold == nil || t < m.time || t >= *c.hold, "a copy is not leased while it is held")
+		w.holds(it.Edited == (c.asStub && !m.working), "what may have been seen as a stub is marked when it is final")
 		w.holds(m.position > last, "the oldest come first")
-		w.holds(m.pending == 0 && m.confirmed == 0 || m.pending == 1 && m.confirmed == 0 && !m.working, "what was confirmed is not offered again, but a stub once it is final")
-		m.attempts, m.offeredBy, last = it.Attempt, e.Lease, m.position
-		m.asStub = m.asStub || it.Pending
+		w.holds(c.pending == 0 && c.confirmed == 0 || c.pending == 1 && c.confirmed == 0 && !m.working, "what was confirmed is not offered again, but a stub once it is final")
+		c.attempts, c.offeredBy, last = it.Attempt, e.Lease, m.position
+		c.asStub = c.asStub || it.Pending
 	}
+}
+
+// called: a call is offered to one session at a time, until it was printed.
+func (w *witness) called(e events.MailboxLeased, it events.Leased) {
+	at := calling{it.Call, projections.Mailboxed(it, e.Mailbox)}
+	c := w.calls[at]
+	if c == nil {
+		c = &ringing{}
+		w.calls[at] = c
+	}
+	w.holds(w.ids[it.Call], "a call tells of an event")
+	w.holds(!c.told && it.Attempt == c.attempts+1 && c.unheard < 3, "a call is told once, or given up after three unconfirmed leases")
+	if session := e.Mailbox.Session(); session != "" && at.mailbox != e.Mailbox {
+		name := at.mailbox.Name()
+		w.holds(w.seats[name] == session || w.sessions[session].person == name, "a call is told to the session of its seat or person")
+	}
+	c.attempts = it.Attempt
 }
 
 func (w *witness) confirms(id events.LeaseID, mailbox events.Participant) *offer {
@@ -352,27 +486,35 @@ func (w *witness) confirmed(e events.MailboxConfirmed, t events.Time) {
 	o.items = append(o.items, events.Leased{}) // a second confirm would not be
 	w.holds(e.Late == late, "a confirm says whether it was late")
 	for _, it := range e.Items {
-		m := w.message(it.Message)
-		if it.Kind == events.ItemNotice {
-			w.holds(it.Attempt == m.noticeAttempts && (!m.told || m.deleted), "a loss is told once, by the last lease of it")
-			m.told = true
+		if it.Kind == events.ItemCall {
+			c := w.calls[calling{it.Call, projections.Mailboxed(it, e.Mailbox)}]
+			w.holds(c != nil && it.Attempt == c.attempts && !c.told, "a call is told once, by the last lease of it")
+			c.told = true
 			continue
 		}
-		w.holds(it.Attempt == m.attempts && m.at == e.Mailbox, "a confirm of what was leased again is stale")
-		w.holds(m.lost == "", "a confirm of what was given up is stale")
-		if it.Pending {
-			m.pending++
-		} else {
-			m.confirmed++
+		m := w.message(it.Message)
+		if it.Kind == events.ItemNotice {
+			c := m.copyTo(it.To)
+			w.holds(it.Attempt == c.noticeAttempts && (!c.told || m.deleted), "a loss is told once, by the last lease of it")
+			c.told = true
+			continue
 		}
-		w.holds(m.pending <= 1 && m.confirmed <= 1, "no message is confirmed twice")
-		if m.waits {
-			m.waits = it.Pending && !m.working // it turned final while the stub was printed
-			if m.waits {
-				m.unconfirmed = 0
+		c := m.copyAt(e.Mailbox)
+		w.holds(c != nil && it.Attempt == c.attempts, "a confirm of what was leased again is stale")
+		w.holds(c.lost == "", "a confirm of what was given up is stale")
+		if it.Pending {
+			c.pending++
+		} else {
+			c.confirmed++
+		}
+		w.holds(c.pending <= 1 && c.confirmed <= 1, "no message is confirmed twice")
+		if c.waits {
+			c.waits = it.Pending && !m.working // it turned final while the stub was printed
+			if c.waits {
+				c.unconfirmed = 0
 			}
 		}
-		m.offeredBy = ""
+		c.offeredBy = ""
 	}
 }
 
@@ -384,44 +526,62 @@ func (w *witness) leaseExpired(e events.LeaseExpired, t events.Time) {
 	o.expired = true
 	delete(w.running, e.Mailbox)
 	for _, it := range e.Items {
-		m := w.message(it.Message)
-		switch {
-		case it.Kind == events.ItemNotice:
-			if m.noticeOfferedBy == e.Lease && !m.told {
-				m.noticeUnheard++
+		if it.Kind == events.ItemCall {
+			if c := w.calls[calling{it.Call, projections.Mailboxed(it, e.Mailbox)}]; c.attempts == it.Attempt && !c.told {
+				c.unheard++
 			}
-		case m.offeredBy == e.Lease && m.waits:
-			m.unconfirmed++
-			m.offeredBy = ""
+			continue
+		}
+		m := w.message(it.Message)
+		if it.Kind == events.ItemNotice {
+			if c := m.copyTo(it.To); c.noticeOfferedBy == e.Lease && !c.told {
+				c.noticeUnheard++
+			}
+			continue
+		}
+		if c := m.copyAt(e.Mailbox); c != nil && c.offeredBy == e.Lease && c.waits {
+			c.unconfirmed++
+			c.offeredBy = ""
 		}
 	}
 }
 
-func (w *witness) loses(m *utterance, reason events.LostReason) {
-	w.holds(m.lost == "" && !m.deleted, "a message is lost once")
-	m.lost, m.waits, m.lostAt = reason, false, w.now.Position
+func (w *witness) loses(m *utterance, c *copied, reason events.LostReason) {
+	w.holds(c.lost == "" && !m.deleted, "a message is lost once")
+	c.lost, c.waits, c.lostAt = reason, false, w.now.Position
 }
 
 func (w *witness) undelivered(e events.MessageUndelivered, t events.Time) {
-	m := w.message(e.Message)
-	if e.Kind == events.ItemNotice {
-		w.holds(m.lost != "" && m.sent.Author.ID == e.Mailbox && !m.told, "a notice is given up that waits")
-		w.holds(m.noticeUnheard == 3 && e.Reason == events.LostUnconfirmed, "a notice is given up after three unconfirmed leases")
-		m.told = true
+	if e.Kind == events.ItemCall {
+		c := w.calls[calling{e.Call, e.Mailbox}]
+		w.holds(c != nil && !c.told && c.unheard == 3 && e.Reason == events.LostUnconfirmed, "a call is given up after three unconfirmed leases")
+		c.told = true
 		return
 	}
-	w.holds(m.waits && m.at == e.Mailbox, "a message is given up that waits")
+	m := w.message(e.Message)
+	if e.Kind == events.ItemNotice {
+		c := m.copyTo(e.To)
+		if e.To == "" {
+			c = m.copyTo(m.sent.To.ID)
+		}
+		w.holds(c != nil && c.lost != "" && m.sent.Author.ID == e.Mailbox && !c.told, "a notice is given up that waits")
+		w.holds(c.noticeUnheard == 3 && e.Reason == events.LostUnconfirmed, "a notice is given up after three unconfirmed leases")
+		c.told = true
+		return
+	}
+	c := m.copyAt(e.Mailbox)
+	w.holds(c != nil && c.waits, "a message is given up that waits")
 	switch e.Reason {
 	case events.LostUnconfirmed:
-		w.holds(m.unconfirmed == 3, "it is given up after three unconfirmed leases")
+		w.holds(c.unconfirmed == 3, "it is given up after three unconfirmed leases")
 	case events.LostSessionEnded:
 		a := w.sessions[e.Mailbox.Session()]
-		w.holds(m.sent.To.Kind == events.KindSession && a != nil && !a.here, "only what is for an ended session is lost by its end")
+		w.holds(c.to.Session() != "" && a != nil && !a.here, "only what is for an ended session is lost by its end")
 		w.holds(t.Sub(max(a.left, m.time)) >= 10*time.Minute, "it waits ten minutes for a resume, from its sending or the end")
 	default:
 		w.holds(false, "it says why")
 	}
-	w.loses(m, e.Reason)
+	w.loses(m, c, e.Reason)
 }
 
 // agrees holds the fold against what the witness saw.
@@ -434,25 +594,17 @@ func (w *witness) agrees() {
 			if row == nil {
 				w.fail("the fold does not know message %s", id)
 			}
-			d := row.Main()
-			lost := events.LostReason("")
-			if d.State == events.StateExpired || d.State == events.StateUndelivered {
-				lost = d.Reason
+			if m.deleted != (row.Deleted != nil) || m.working != (row.Turn == events.Working) || len(m.copies) != len(row.Deliveries) {
+				w.fail("of message %s the witness says %+v, the fold %+v", id, *m, *row)
 			}
-			if m.waits != d.Waits() || m.at != d.At || m.attempts != d.Attempt || m.lost != lost || m.deleted != (row.Deleted != nil) || m.working != (row.Turn == events.Working) {
-				w.fail("of message %s the witness says %+v, the fold %+v", id, *m, *d)
-			}
-			if m.waits {
-				waiting[m.at]++
-				if a := w.sessions[m.at.Session()]; m.sent.To.ID.Name() != "" && a != nil && !a.here {
-					w.fail("message %s is for %s, and waits with %s, who has ended", id, m.sent.To.ID, m.at)
-				}
-				if m.unconfirmed != d.Unconfirmed {
-					w.fail("of message %s the witness counts %d unconfirmed leases, the fold %d", id, m.unconfirmed, d.Unconfirmed)
+			for i, c := range m.copies {
+				w.copyAgrees(id, c, row, &row.Deliveries[i])
+				if c.waits {
+					waiting[c.at]++
 				}
 			}
 		}
-		for _, who := range append(slices.Concat(crew, people), "@smith", "@trinity") {
+		for _, who := range slices.Concat(crew, people, desks) {
 			p := events.Participant(who)
 			queued := 0
 			s.Queue(p, func(q projections.Queued) bool {
@@ -472,4 +624,24 @@ func (w *witness) agrees() {
 			}
 		}
 	})
+}
+
+func (w *witness) copyAgrees(id events.MessageID, c *copied, row *projections.Message, d *projections.Delivery) {
+	w.t.Helper()
+	lost := events.LostReason("")
+	if d.State == events.StateExpired || d.State == events.StateUndelivered {
+		lost = d.Reason
+	}
+	if c.waits != d.Waits() || c.to != d.To || c.at != d.At || c.attempts != d.Attempt || c.lost != lost || c.dropped != (d.State == events.StateDropped) {
+		w.fail("of message %s the witness says %+v, the fold %+v", id, *c, *d)
+	}
+	if !c.waits {
+		return
+	}
+	if a := w.sessions[c.at.Session()]; c.to.Name() != "" && a != nil && !a.here {
+		w.fail("a copy of message %s is for %s, and waits with %s, who has ended", id, c.to, c.at)
+	}
+	if c.unconfirmed != d.Unconfirmed {
+		w.fail("of message %s the witness counts %d unconfirmed leases, the fold %d", id, c.unconfirmed, d.Unconfirmed)
+	}
 }

@@ -238,8 +238,7 @@ func (o *Ops) Thread(q ThreadRequest) (view projections.ThreadView, refused *com
 		var found bool
 		view, found = s.ThreadView(id, v.r, now, at)
 		if !found {
-			return refusal{commands.Refuse(commands.NotFound, "thread %s had not begun at position %d", id, at).
-				Better("replay it to a later moment", "decklog thread "+string(id))}
+			return refusal{notBegun(id, at)}
 		}
 		view.Time = seen
 		return s.Err()
@@ -262,19 +261,37 @@ func (v *reading) threadAt(id events.ThreadID, at events.Position) (*projections
 	memory := rows.New()
 	s := projections.On(memory)
 	var seen *events.Time
+	apply := func(p events.Position) error {
+		found, err := v.r.All(p, 1)
+		if err == nil && len(found) == 1 {
+			s.Apply(found[0])
+			seen = &found[0].Time
+		}
+		return err
+	}
+	// Who could drive is decided outside of the thread.
+	roster := v.s.RosterEvents(at)
 	for _, e := range v.s.Named(id, 0, 0) {
 		if e.Position > at {
 			break
 		}
-		found, err := v.r.All(e.Position, 1)
-		if err != nil {
+		for len(roster) > 0 && roster[0] < e.Position {
+			if err := apply(roster[0]); err != nil {
+				return nil, nil, err
+			}
+			roster = roster[1:]
+		}
+		if err := apply(e.Position); err != nil {
 			return nil, nil, err
 		}
-		if len(found) == 1 {
-			s.Apply(found[0])
-			seen = &found[0].Time
+	}
+	last := seen
+	for _, p := range roster {
+		if err := apply(p); err != nil {
+			return nil, nil, err
 		}
 	}
+	seen = last // the moment of the thread's own last event
 	if err := s.Flush(); err != nil {
 		return nil, nil, err
 	}
@@ -282,32 +299,11 @@ func (v *reading) threadAt(id events.ThreadID, at events.Position) (*projections
 }
 
 func findThread(s *projections.State, id string) (events.ThreadID, *commands.Refusal) {
-	id = strings.TrimSpace(id)
-	if s.Thread(events.ThreadID(id)) != nil {
-		return events.ThreadID(id), nil
+	t, r := commands.FindThread(s, id)
+	if r != nil {
+		return "", r
 	}
-	if m := s.Message(events.MessageID(id)); m != nil {
-		return m.Thread, nil
-	}
-	if len(id) < commands.PrefixMin {
-		return "", commands.Refuse(commands.BadRequest, "%q is too short for the id of a thread or message: at least %d characters", id, commands.PrefixMin).
-			Better("use the id as the inbox or the receipt shows it", "decklog inbox")
-	}
-	threads, messages := s.Find(id, 2)
-	switch {
-	case len(threads)+len(messages) > 1:
-		return "", commands.Refuse(commands.BadRequest, "%q begins the ids of several threads or messages", id).
-			Better("use more characters of the id", "decklog inbox")
-	case len(threads) == 1:
-		return threads[0], nil
-	case len(messages) == 1:
-		m, r := commands.FindMessage(s, string(messages[0]))
-		if r != nil {
-			return "", r
-		}
-		return m.Thread, nil
-	}
-	return "", commands.Refuse(commands.NotFound, "no thread's and no message's id is or begins with %q", id)
+	return t.ID, nil
 }
 
 // OwedRequest asks what is owed.
@@ -336,7 +332,7 @@ func (o *Ops) Owed(q OwedRequest) (view projections.OwedView, refused *commands.
 			}
 			sides[i] = v.s.Mailboxes(who)
 		}
-		view = v.s.Owing(sides[0], sides[1], OwedMax)
+		view = v.s.Owing(sides[0], sides[1], OwedMax, v.now)
 		return nil
 	})
 	return view, refused, err

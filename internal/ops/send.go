@@ -15,6 +15,7 @@ type SendRequest struct {
 	To, ReplyTo, Intent, Turn, Key string
 	Body                           []byte
 	Refs                           []string
+	Over                           bool // answer although another's answer is pending
 }
 
 // Send sends a message. The same command id, or the same key of the same
@@ -25,50 +26,66 @@ func (o *Ops) Send(q SendRequest) (receipt commands.SendReceipt, refused *comman
 		if q.Key != "" && u.call.Caller.Known() {
 			u.call.ID = events.KeyedCommand(u.call.Caller.ID, q.Key)
 		}
-		if err := u.sweep(u.call.Caller.ID); err != nil {
-			return nil, err
-		}
-		recorded, err := u.again()
-		if err != nil {
-			return nil, err
-		}
-		var alikeErr error
-		command := commands.Send{
-			Call: u.call, To: q.To, ReplyTo: q.ReplyTo, Intent: q.Intent, Turn: q.Turn, Body: q.Body, Refs: q.Refs, Key: q.Key,
-			Alike: func(f events.Fingerprint) (events.MessageID, bool) {
-				var id events.MessageID
-				id, alikeErr = u.alike(f)
-				return id, id != ""
-			},
-		}
-		if len(recorded) > 0 {
-			first, is := recorded[0].Event.(events.MessageSent)
-			if !is {
-				return usedBefore(), nil
-			}
-			command.Earlier = &first
-			body, there, err := u.tx.Body(recorded[0].ID)
-			if err != nil {
-				return nil, err
-			}
-			if there {
-				command.EarlierBody = &body
-			}
-		}
-		proposed, r := command.Decide(u.s, u.now, u.policy.Policy)
-		if alikeErr != nil || r != nil {
-			return r, alikeErr
-		}
-		if len(recorded) == 0 {
-			if recorded, err = u.append(proposed); err != nil {
-				return nil, err
-			}
-		}
-		closes := len(recorded) > 1 && recorded[1].Type() == events.TypeThreadDone
-		receipt = commands.ReceiptOf(recorded[0].Event.(events.MessageSent), recorded[0], closes)
-		return nil, nil
+		return u.send(&receipt, commands.Send{
+			Call: u.call, To: q.To, ReplyTo: q.ReplyTo, Intent: q.Intent, Turn: q.Turn, Body: q.Body, Refs: q.Refs, Key: q.Key, Over: q.Over,
+		})
 	})
 	return receipt, refused, err
+}
+
+// send sends a message, or gives the receipt of the one that this command sent before.
+func (u *unit) send(receipt *commands.SendReceipt, c commands.Send) (*commands.Refusal, error) {
+	if err := u.sweep(c.Caller.ID); err != nil {
+		return nil, err
+	}
+	recorded, err := u.again()
+	if err != nil {
+		return nil, err
+	}
+	if len(recorded) > 0 {
+		first, is := recorded[0].Event.(events.MessageSent)
+		if !is {
+			return usedBefore(), nil
+		}
+		c.Earlier = &first
+		if c.EarlierBody, err = u.body(recorded[0].ID); err != nil {
+			return nil, err
+		}
+		if c.EarlierPayload, err = u.payload(recorded); err != nil {
+			return nil, err
+		}
+	}
+	var failed error
+	c.Alike = func(f events.Fingerprint) (events.MessageID, bool) {
+		var id events.MessageID
+		id, failed = u.alike(f)
+		return id, id != ""
+	}
+	c.PayloadOf = func(id events.MessageID) (payload []byte) {
+		payload, failed = u.payloadOf(id)
+		return payload
+	}
+	proposed, r := c.Decide(u.s, u.now, u.policy.Policy)
+	if failed != nil || r != nil {
+		return r, failed
+	}
+	if len(recorded) == 0 {
+		if recorded, err = u.append(proposed); err != nil {
+			return nil, err
+		}
+	}
+	closes := len(recorded) > 1 && recorded[1].Type() == events.TypeThreadDone
+	*receipt = commands.ReceiptOf(recorded[0].Event.(events.MessageSent), recorded[0], closes)
+	return nil, nil
+}
+
+// body is what lies beside an event; nil when it is gone.
+func (u *unit) body(id events.EventID) (*events.Body, error) {
+	body, there, err := u.tx.Body(id)
+	if err != nil || !there {
+		return nil, err
+	}
+	return &body, nil
 }
 
 // alike finds the latest message whose body has a fingerprint; empty when there is none.

@@ -54,6 +54,10 @@ var rare = []string{
 	"instruction.leased", "instruction.confirmed", "policy.adopted", "lost unconfirmed", "lost session_ended", "notice given up", "a late confirm", "offered as edited",
 	"offered as pending", "a third attempt", "two items", "told of a loss", "resent", "the clock went back", "refused bad_request", "refused sender_not_live",
 	"refused unknown_recipient", "refused ambiguous_recipient", "refused not_participant", "refused reply_to_done", "refused key_reused", "refused duplicate", "refused session_rate", "refused thread_rate",
+	"payload.attached", "ack.placed", "sticker.placed", "sticker.removed", "handoff.offered", "handoff.accepted", "handoff.declined", "handoff.closed", "an offer lapsed",
+	"an item closed to its creditor", "routing.judged", "judged route", "judged no_move", "routing.undone", "owed.passed", "owed.closed", "owed.nudged", "owed.paged",
+	"review.asked", "review.labelled", "seat.absent", "seat.returned", "stamped by another", "held", "two copies", "a call", "hop 3",
+	"refused not_driver", "refused already_decided", "refused hop_limit", "refused pending", "refused no_such_seat",
 	"refused recipient_full", "refused stale_lease", "refused turn_final", "refused not_yours", "refused seat_taken", "refused not_found",
 }
 
@@ -75,6 +79,34 @@ func (h *history) notes(happened map[string]int) {
 			if e.ResendOf != "" {
 				happened["resent"]++
 			}
+			if len(e.Deliveries) > 1 {
+				happened["two copies"]++
+			}
+			if e.Hop == 3 {
+				happened["hop 3"]++
+			}
+			for _, d := range e.Deliveries {
+				if d.Hold != nil {
+					happened["held"]++
+				}
+			}
+		case events.StickerPlaced:
+			if e.Hand == events.HandSeat && e.BySeat != e.Seat {
+				happened["stamped by another"]++
+			}
+		case events.HandoffClosed:
+			switch e.Reason {
+			case events.HandoffLapsed:
+				happened["an offer lapsed"]++
+			case events.HandoffCreditor:
+				happened["an item closed to its creditor"]++
+			}
+		case events.OwedClosed:
+			if e.Why == events.OwedToOneself {
+				happened["an item closed to its creditor"]++
+			}
+		case events.RoutingJudged:
+			happened["judged "+string(e.Verdict)]++
 		case events.MailboxConfirmed:
 			if e.Late {
 				happened["a late confirm"]++
@@ -91,6 +123,8 @@ func (h *history) notes(happened map[string]int) {
 			}
 			for _, it := range e.Items {
 				switch {
+				case it.Kind == events.ItemCall:
+					happened["a call"]++
 				case it.Kind == events.ItemNotice:
 					happened["told of a loss"]++
 				case it.Pending:

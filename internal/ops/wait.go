@@ -32,6 +32,7 @@ type WaitRequest struct {
 type Waited struct {
 	Messages []projections.Shown `json:"messages"`
 	Notices  []LeasedNotice      `json:"notices"`
+	Calls    []LeasedCall        `json:"calls"`
 	TimedOut bool                `json:"timed_out"`
 	At       events.Position     `json:"at"`
 	// Text is what a hook would print of it: with the standing instruction, which
@@ -46,7 +47,7 @@ type Waited struct {
 // once for each lease, with the text that a hook would give, and once, without,
 // for what it only shows. The result is all of it together.
 func (o *Ops) Wait(ctx context.Context, q WaitRequest, print func(Waited) error) (Waited, *commands.Refusal, error) {
-	w := waiting{Ops: o, q: q, print: print, out: Waited{Messages: []projections.Shown{}, Notices: []LeasedNotice{}}}
+	w := waiting{Ops: o, q: q, print: print, out: Waited{Messages: []projections.Shown{}, Notices: []LeasedNotice{}, Calls: []LeasedCall{}}}
 	if r, err := w.start(); r != nil || err != nil {
 		return w.out, r, err
 	}
@@ -150,7 +151,7 @@ func (w *waiting) step() (met bool, wake time.Duration, r *commands.Refusal, err
 		return false, 0, r, err
 	}
 	if w.thread == "" {
-		return len(w.out.Messages)+len(w.out.Notices) > 0, w.nextLook(), nil, nil
+		return len(w.out.Messages)+len(w.out.Notices)+len(w.out.Calls) > 0, w.nextLook(), nil, nil
 	}
 	var rest []projections.Shown
 	for _, m := range came {
@@ -164,7 +165,7 @@ func (w *waiting) step() (met bool, wake time.Duration, r *commands.Refusal, err
 	}
 	if len(rest) > 0 || len(w.out.Messages) == 0 {
 		w.out.Messages = append(w.out.Messages, rest...)
-		if err := w.print(Waited{Messages: append([]projections.Shown{}, rest...), Notices: []LeasedNotice{}, At: w.out.At}); err != nil {
+		if err := w.print(Waited{Messages: append([]projections.Shown{}, rest...), Notices: []LeasedNotice{}, Calls: []LeasedCall{}, At: w.out.At}); err != nil {
 			return false, 0, nil, err
 		}
 	}
@@ -192,7 +193,7 @@ func (w *waiting) take(enough func() bool) (*commands.Refusal, error) {
 		if r != nil || err != nil || offered.ID == "" {
 			return r, err
 		}
-		came := Waited{Messages: []projections.Shown{}, Notices: offered.Notices, At: offered.Position, Text: offered.Text}
+		came := Waited{Messages: []projections.Shown{}, Notices: offered.Notices, Calls: offered.Calls, At: offered.Position, Text: offered.Text}
 		for _, m := range offered.Messages {
 			came.Messages = append(came.Messages, m.Shown)
 		}
@@ -207,7 +208,8 @@ func (w *waiting) take(enough func() bool) (*commands.Refusal, error) {
 		}
 		w.out.Messages = append(w.out.Messages, came.Messages...)
 		w.out.Notices = append(w.out.Notices, came.Notices...)
-		if w.thread == "" && len(came.Messages)+len(came.Notices) > 0 {
+		w.out.Calls = append(w.out.Calls, came.Calls...)
+		if w.thread == "" && len(came.Messages)+len(came.Notices)+len(came.Calls) > 0 {
 			return nil, nil
 		}
 	}
@@ -215,8 +217,8 @@ func (w *waiting) take(enough func() bool) (*commands.Refusal, error) {
 }
 
 // nextLook is how long until time alone may bring the caller something: a lease
-// ends, a stub has waited long enough, or, of which nothing here knows when, a
-// loss falls due.
+// ends, a stub or a held copy has waited long enough, or, of which nothing here
+// knows when, a loss falls due.
 func (w *waiting) nextLook() time.Duration {
 	left := bell.LookEvery
 	_ = w.look(func(v *reading) error {
@@ -227,6 +229,9 @@ func (w *waiting) nextLook() time.Duration {
 			v.s.QueuedMessages(at, func(q projections.Queued) bool {
 				if q.Message.FinalBy != nil && q.Message.Awaited(v.now) {
 					left = min(left, q.Message.FinalBy.Sub(v.now))
+				}
+				if q.Message.Held(q.Delivery, v.now) {
+					left = min(left, q.Delivery.Hold.Sub(v.now))
 				}
 				return true
 			})

@@ -69,6 +69,7 @@ triager = "smith"
 
 [routing]
 classifier = ["my-classifier", "--json"]
+group = ["Agent Force"]
 timeout = "10s"
 `
 
@@ -81,7 +82,7 @@ func examplePolicy() events.Policy {
 	p.Persons = []events.Person{{Name: "owner-a", OSUser: "ana", Home: "smith", Roles: []string{"owner"}}}
 	p.Areas = []events.Area{{Seat: "trinity", Priority: 10, Match: []string{"agents/clara", "guest-card"}, Reason: "voice runtime; guest-card delivery"}}
 	p.Alerts = []events.Alert{{Channel: "#alerts", Triager: "smith"}}
-	p.Routing = &events.Routing{Classifier: []string{"my-classifier", "--json"}, Timeout: events.Span(10 * time.Second)}
+	p.Routing = &events.Routing{Classifier: []string{"my-classifier", "--json"}, Group: []string{"Agent Force"}, Timeout: events.Span(10 * time.Second)}
 	return p
 }
 
@@ -124,6 +125,16 @@ func TestWhatAPolicyLeavesOutIsAsInTheDefaultPolicy(t *testing.T) {
 		})},
 		{"routing without a classifier", "[routing]\n", changed(func(p *events.Policy) {
 			p.Routing = &events.Routing{Timeout: events.Span(RoutingTimeout)}
+		})},
+		{"an area whose phrase stands in another's, and which comes first", "[[seats]]\nname='a'\n[[seats]]\nname='b'\n[[areas]]\nseat='a'\nmatch=['card printer']\n[[areas]]\nseat='b'\npriority=1\nmatch=['card','cardinal']", changed(func(p *events.Policy) {
+			p.Seats = []events.Seat{{Name: "a"}, {Name: "b"}}
+			p.Areas = []events.Area{{Seat: "a", Match: []string{"card printer"}}, {Seat: "b", Priority: 1, Match: []string{"card", "cardinal"}}}
+		})},
+		{"groups", "[routing]\ngroup = [\"Agent Force\", \"équipe 2\", \"all-of.us\"]\n", changed(func(p *events.Policy) {
+			p.Routing = &events.Routing{Group: []string{"Agent Force", "équipe 2", "all-of.us"}, Timeout: events.Span(RoutingTimeout)}
+		})},
+		{"a sticker that is called like its seat", "[[seats]]\nname='a'\nstickers=['a']\n", changed(func(p *events.Policy) {
+			p.Seats = []events.Seat{{Name: "a", Stickers: []string{"a"}}}
 		})},
 		{"directories", "[sessions]\nignore = [\"/srv/x\", \"~/scratch\"]", changed(func(p *events.Policy) {
 			p.Sessions.Ignore = []string{"/srv/x", "~/scratch"}
@@ -207,13 +218,33 @@ func TestEachFaultIsToldWithItsPlaceAndItsFix(t *testing.T) {
 		{"a home that is not on the roster", seats + "[[persons]]\nname = 'ana'\nhome = 'smitth'\n", at(7, 8, "persons.home"), "not on the roster", `write "smith"`},
 		{"a triager that is not on the roster", seats + "[[alerts]]\nchannel = '#a'\ntriager = 'neo'\n", at(7, 11, "alerts.triager"), "not on the roster", "one of smith, trinity"},
 		{"an area's seat without a roster", "[[areas]]\nseat = 'neo'\nmatch = ['x']\n", at(2, 8, "areas.seat"), "not on the roster", `add [[seats]] with name = "neo"`},
-		{"two areas that share a word, in another case", seats + "[[areas]]\nseat = 'smith'\nmatch = ['a', 'Card']\n[[areas]]\nseat = 'trinity'\nmatch = ['b', 'card']\n", at(10, 15, "areas.match"), `"card" is of seat smith (line 7) and of seat trinity`, "one of them"},
+		{"two areas that share a word, in another case", seats + "[[areas]]\nseat = 'smith'\nmatch = ['a', 'Card']\n[[areas]]\nseat = 'trinity'\npriority = 1\nmatch = ['b', 'card']\n", at(11, 15, "areas.match"), `"card" is of seat smith (line 7) and of seat trinity`, "one of them"},
+		{"a priority of two seats' areas", seats + "[[areas]]\nseat = 'smith'\npriority = 7\nmatch = ['a']\n[[areas]]\nseat = 'smith'\npriority = 7\nmatch = ['c']\n[[areas]]\nseat = 'trinity'\npriority = 7\nmatch = ['b']\n", at(15, 12, "areas.priority"), "7 is also the priority of an area of seat smith (line 7)", "of their own"},
+		{"a priority that two seats' areas leave out", seats + "[[areas]]\nseat = 'smith'\nmatch = ['a']\n[[areas]]\nseat = 'trinity'\nmatch = ['b']\n", at(8, 3, "areas.priority"), "0 is also the priority of an area of seat smith (line 5)", "of their own"},
+		{"a priority that is out of bounds clashes with none", seats + "[[areas]]\nseat = 'smith'\nmatch = ['a']\n[[areas]]\nseat = 'trinity'\npriority = 1_000_001\nmatch = ['b']\n", at(10, 12, "areas.priority"), "out of bounds", "from -1000000"},
+		{"a phrase that another seat's always wins", seats + "[[areas]]\nseat = 'smith'\npriority = 2\nmatch = ['new', 'Guest-Card printer']\n[[areas]]\nseat = 'trinity'\npriority = 1\nmatch = ['guest-card']\n", at(8, 17, "areas.match"), `sends nothing to seat smith: "guest-card" stands in it, is of seat trinity (line 12)`, "below 1"},
 		{"an area without words", seats + "[[areas]]\nseat = 'smith'\nmatch = []\n", at(7, 1, "areas.match"), "empty", "at least one"},
 		{"an area without a match", seats + "[[areas]]\nseat = 'smith'\n", at(5, 3, "areas.match"), "missing", "add match"},
 		{"a blank word of an area", seats + "[[areas]]\nseat = 'smith'\nmatch = ['x', '']\n", at(7, 15, "areas.match"), "blank", "write"},
+		{"a channel that is too long", seats + "[[alerts]]\nchannel = '#" + strings.Repeat("a", 256) + "'\ntriager = 'smith'\n", at(6, 11, "alerts.channel"), "257 bytes", "256"},
+		{"a triager without a roster", "[[alerts]]\nchannel = '#a'\ntriager = 'neo'\n", at(3, 11, "alerts.triager"), "not on the roster", `add [[seats]] with name = "neo"`},
+		{"a home without a roster", "[[persons]]\nname = 'ana'\nhome = 'neo'\n", at(3, 8, "persons.home"), "not on the roster", `add [[seats]] with name = "neo"`},
 		{"an alert without a triager", "[[alerts]]\nchannel = '#a'\n", at(1, 3, "alerts.triager"), "missing", "add triager"},
 		{"two triagers for a channel", seats + "[[alerts]]\nchannel = '#a'\ntriager = 'smith'\n[[alerts]]\nchannel = '#a'\ntriager = 'trinity'\n", at(9, 11, "alerts.channel"), "a triager already (line 6)", "one triager"},
 		{"a sticker of two seats", "[[seats]]\nname = 'a'\nstickers = ['x', 's']\n[[seats]]\nname = 'b'\nstickers = ['s']\n", at(6, 13, "seats.stickers"), "another seat (line 3)", "of its own"},
+		{"a sticker that is another seat's name", "[[seats]]\nname = 'a'\nstickers = ['a', 'b']\n[[seats]]\nname = 'b'\n", at(3, 18, "seats.stickers"), `"b" is the name of another seat (line 5)`, "another name"},
+		{"a fallback that is another seat's name", "[[seats]]\nname = 'a'\n[[seats]]\nname = 'b'\nfallback = 'a'\n", at(5, 12, "seats.fallback"), "another seat (line 2)", "another name"},
+		{"a seat that is called like all of them", "[[seats]]\nname = 'seats'\n", at(2, 8, "seats.name"), "all seats at once, and so no seat", "another name"},
+		{"a person who is called like all seats", "[[persons]]\nname = 'seats'\n", at(2, 8, "persons.name"), "and so no person", "another name"},
+		{"a group that is called like a seat", seats + "[routing]\ngroup = ['all', 'Trinity']\n", at(6, 17, "routing.group"), `"trinity" is the name of a seat (line 4)`, "something else"},
+		{"a group that is called like a person", "[routing]\ngroup = ['ANA']\n[[persons]]\nname = 'ana'\n", at(2, 10, "routing.group"), "the name of a person (line 4)", "something else"},
+		{"a group twice, in another case", "[routing]\ngroup = ['Agent Force', 'agent force']\n", at(2, 25, "routing.group"), "twice, whatever the case", "one of them"},
+		{"a group that there is without the policy", "[routing]\ngroup = ['Seats']\n", at(2, 10, "routing.group"), "under every policy", "take it away"},
+		{"a group with the sign of a mention", "[routing]\ngroup = ['@all']\n", at(2, 10, "routing.group"), "no name", "without the @"},
+		{"a group with two blanks", "[routing]\ngroup = ['agent  force']\n", at(2, 10, "routing.group"), "no name", "one blank"},
+		{"a group that ends in a blank", "[routing]\ngroup = ['all ']\n", at(2, 10, "routing.group"), "no name", "letters"},
+		{"a group whose name is too long", "[routing]\ngroup = ['" + strings.Repeat("a", 65) + "']\n", at(2, 10, "routing.group"), "longer", "64"},
+		{"a group as text", "[routing]\ngroup = 'all'\n", at(2, 9, "routing.group"), "text, and not a list", `["..."]`},
 		{"a fallback that is another's sticker", "[[seats]]\nname = 'a'\nstickers = ['s']\n[[seats]]\nname = 'b'\nfallback = 's'\n", at(6, 12, "seats.fallback"), "another seat", "of its own"},
 		{"a sticker twice", "[[seats]]\nname = 'a'\nstickers = ['s', 's']\n", at(3, 18, "seats.stickers"), "twice", "one of them"},
 		{"a sticker with a blank", "[[seats]]\nname = 'a'\nstickers = ['a b']\n", at(3, 13, "seats.stickers"), "blank", "one word"},
@@ -345,6 +376,7 @@ func TestRenderWritesWhatAPersonWouldWrite(t *testing.T) {
 		`name = "smith"             # the first is the default seat`,
 		`stickers = ["driver-smith", "agent-smith"] # the first that exists is used`,
 		`classifier = ["my-classifier", "--json"]`,
+		`group = ["Agent Force"]    # mention all seats at once, as @seats does`,
 	} {
 		if !slices.Contains(strings.Split(text, "\n"), line) {
 			t.Errorf("no line %s in\n%s", line, text)
@@ -407,7 +439,8 @@ func policies() *rapid.Generator[events.Policy] {
 				for j := range match {
 					match[j] = fmt.Sprintf("%d %s", i, match[j])
 				}
-				a := events.Area{Seat: rapid.SampledFrom(seats).Draw(t, "seat"), Priority: rapid.IntRange(-1_000_000, 1_000_000).Draw(t, "priority"), Match: match}
+				at := rapid.IntRange(-1_000_000/3, 1_000_000/3-1).Draw(t, "priority")
+				a := events.Area{Seat: rapid.SampledFrom(seats).Draw(t, "seat"), Priority: 3*at + i, Match: match} // no two share one
 				if rapid.Bool().Draw(t, "has a reason") {
 					a.Reason = text.Draw(t, "reason")
 				}
@@ -424,6 +457,9 @@ func policies() *rapid.Generator[events.Policy] {
 				p.Routing.Classifier = []string{"https://" + rapid.StringMatching(`[a-z]{1,9}(/[a-z?=]{0,9})?`).Draw(t, "address")}
 			case 1:
 				p.Routing.Classifier = rapid.SliceOfN(text, 1, 4).Draw(t, "command")
+			}
+			for i := range rapid.IntRange(0, 2).Draw(t, "groups") {
+				p.Routing.Group = append(p.Routing.Group, fmt.Sprintf("%s %d", rapid.StringMatching(`\pL{1,6}( \pL{1,6})?`).Draw(t, "group"), i))
 			}
 		}
 		return p

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 
+	"decklog/commands"
 	"decklog/events"
 )
 
@@ -45,6 +47,10 @@ func (r *reader) policy(root *value) events.Policy {
 			p.Routing = &events.Routing{Timeout: events.Span(RoutingTimeout)}
 			r.section(key, v,
 				field{name: "classifier", read: r.classifier(&p.Routing.Classifier)},
+				field{name: "group", read: func(key string, v *value) {
+					r.texts(&p.Routing.Group, isGroup)(key, v)
+					r.roster.group(key, p.Routing.Group, v)
+				}},
 				field{name: "timeout", read: r.span(&p.Routing.Timeout, 100*time.Millisecond, 10*time.Minute, true)},
 			)
 		}},
@@ -85,15 +91,26 @@ func (r *reader) person(key string, v *value) (p events.Person) {
 	return p
 }
 
+// priorityMin is the least priority of an area; the greatest is as far from 0.
+const priorityMin = -1_000_000
+
 func (r *reader) area(key string, v *value) (a events.Area) {
+	priority := priorityMin - 1 // until one is read
+	if v.get("priority") == nil {
+		priority = 0
+	}
 	r.table(key, v,
 		field{name: "seat", need: true, read: r.seatOf(&a.Seat)},
-		field{name: "priority", read: r.count(&a.Priority, -1_000_000, 1_000_000)},
+		field{name: "priority", read: r.count(&priority, priorityMin, -priorityMin)},
 		field{name: "match", need: true, read: r.texts(&a.Match, nil)},
 		field{name: "reason", read: r.text(&a.Reason, nil)},
 	)
 	if m := v.get("match"); m != nil && m.kind == unstable.Array && len(m.items) == 0 {
 		r.add(m.at, key+".match", "name at least one word, or take the area away", "is empty, so that nothing is of this area")
+	}
+	if priority >= priorityMin {
+		a.Priority = priority
+		r.roster.priority(key, a, v)
 	}
 	r.roster.area(key, a, v)
 	return a
@@ -101,7 +118,7 @@ func (r *reader) area(key string, v *value) (a events.Area) {
 
 func (r *reader) alert(key string, v *value) (a events.Alert) {
 	r.table(key, v,
-		field{name: "channel", need: true, read: r.text(&a.Channel, isWord)},
+		field{name: "channel", need: true, read: r.text(&a.Channel, isChannel)},
 		field{name: "triager", need: true, read: r.seatOf(&a.Triager)},
 	)
 	r.roster.alert(key, a, v)
@@ -344,6 +361,37 @@ func isName(s string) (says, fix string) {
 func isWord(s string) (says, fix string) {
 	if strings.ContainsFunc(s, unicode.IsSpace) {
 		return fmt.Sprintf("%q holds a blank", s), "write one word"
+	}
+	return "", ""
+}
+
+func isChannel(s string) (says, fix string) {
+	if len(s) > commands.ChannelBytesMax {
+		return fmt.Sprintf("has %d bytes", len(s)), fmt.Sprintf("write at most %d", commands.ChannelBytesMax)
+	}
+	return isWord(s)
+}
+
+// isGroup wants a name that can be told in a text behind an @: words of letters
+// and digits, with one blank between them.
+func isGroup(s string) (says, fix string) {
+	const fits = `write words of letters and digits with one blank between them, without the @, such as "Agent Force"`
+	words := strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '-' || r == '.' || r == '_' })
+	whole := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
+	for _, word := range words {
+		if strings.ContainsFunc(word, func(r rune) bool { return !whole(r) }) {
+			return fmt.Sprintf("%q is no name", s), fits
+		}
+	}
+	first, _ := utf8.DecodeRuneInString(s)
+	last, _ := utf8.DecodeLastRuneInString(s)
+	switch {
+	case !whole(first) || !whole(last) || strings.Contains(s, "  "):
+		return fmt.Sprintf("%q is no name", s), fits
+	case len(s) > 64:
+		return fmt.Sprintf("%q is longer than a name may be", s), "write at most 64 bytes"
+	case strings.EqualFold(s, events.GroupName):
+		return fmt.Sprintf("%q names all seats under every policy", s), "take it away"
 	}
 	return "", ""
 }

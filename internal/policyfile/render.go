@@ -80,6 +80,9 @@ func Render(p events.Policy) []byte {
 		case len(r.Classifier) > 0:
 			line("classifier", quoteAll(r.Classifier), "")
 		}
+		if len(r.Group) > 0 {
+			line("group", quoteAll(r.Group), "mention all seats at once, as @"+events.GroupName+" does")
+		}
 		line("timeout", quote(writeSpan(r.Timeout)), "then the verdict is unavailable")
 	}
 	return b.Bytes()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Item is what a lease holds, as it is shown: a Message or a Notice.
+// Item is what a lease holds, as it is shown: a Message, a Notice or a Call.
 type Item interface {
 	// show writes the item in at most budget encoded bytes, as far as it can.
 	show(s style, budget int) string

@@ -39,6 +39,9 @@ func TestTextIsAsTheGoldenFilesShowIt(t *testing.T) {
 		"edited": with(func(m *render.Message) {
 			m.Intent, m.Edited, m.Body = events.Inform, true, "It is read in two places: `card.go` and `mail.go`."
 		}),
+		"answering": with(func(m *render.Message) {
+			m.Answering, m.Until, m.Overdue = []string{"smith"}, m.Sent.Add(180_000_000_000), []string{"5d0c33e1-0001", "oracle", "clara", "apoc", "tank"}
+		}),
 		"clipped": func() string {
 			m := request()
 			m.Body = strings.Repeat("The log says <nil> & \"no card\".\n", 125)

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,12 @@ type Message struct {
 	Attempt int  // from 1; over 1 it may have been shown before
 	Pending bool // a stub past its time: the answer is still to come
 	Edited  bool // was shown as a stub before, now final
+
+	// Others that answer in the thread while this comes: who is waited for, until
+	// when at the latest, and who is so no more. Empty: nobody.
+	Answering []string
+	Until     events.Time
+	Overdue   []string
 
 	Body     string
 	Redacted bool     // the body is gone, and Body is not shown
@@ -141,6 +148,11 @@ func (m Message) hints(clipped bool) []string {
 	say(m.Attempt > 1 && m.Edited, "This is a repeat: if this edited text is already in your context, do not act on it twice.")
 	say(m.Redacted, "Its body was redacted and cannot be read.")
 	say(clipped, "Clipped. All of it: decklog thread "+id)
+	say(len(m.Answering) > 0, "Answering in this thread, until "+m.Until.String()+" at the latest: "+names(m.Answering)+
+		". Before you answer: decklog turn "+plain(m.Thread)+" --block")
+	for _, name := range m.Overdue[:min(len(m.Overdue), namesMax)] {
+		say(true, plain(name)+"'s answer is still pending in this thread, and is waited for no more: say so when you answer.")
+	}
 	say(slices.ContainsFunc(m.Refs, ofRepository), "A file: or commit: ref is an address in the sender's repository: open it yourself.")
 	say(slices.ContainsFunc(m.Refs, ofTranscript), "A ref to a transcript is an address in the sender's own harness: ask the sender for what it says.")
 	if m.Intent == events.Request {
@@ -152,6 +164,26 @@ func (m Message) hints(clipped bool) []string {
 		say(true, `Or, where decklog's tools are installed: decklog_send {"reply_to":"`+id+`","body":"your answer"}`)
 	}
 	return lines
+}
+
+// namesMax bounds how many of those who answer are named; `decklog turn` names
+// them all.
+const namesMax = 3
+
+// names lists who answers.
+func names(who []string) string {
+	var b strings.Builder
+	for i, name := range who {
+		switch {
+		case i == namesMax:
+			fmt.Fprintf(&b, " and %d more", len(who)-namesMax)
+			return b.String()
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(plain(name))
+	}
+	return b.String()
 }
 
 func ofRepository(address string) bool {

@@ -1,0 +1,73 @@
+package ops
+
+import (
+	"decklog/commands"
+	"decklog/events"
+)
+
+// CardRequest says where the driven work of a thread stands.
+type CardRequest struct {
+	Asker
+	Thread  string
+	Subject []byte // blank: as the card says
+	Work    string // blank: as the card says
+	Status  string
+}
+
+// CardReceipt says what the card says now. Its id is that of the card's message.
+type CardReceipt struct {
+	Receipt
+	Thread events.ThreadID   `json:"thread"`
+	Driver string            `json:"driver"`
+	Work   string            `json:"work"`
+	Status events.CardStatus `json:"status"`
+	Posted bool              `json:"posted"` // it is new; else it was edited
+}
+
+// Card posts the driver card of a thread, or edits it.
+func (o *Ops) Card(q CardRequest) (receipt CardReceipt, refused *commands.Refusal, err error) {
+	refused, err = o.update("card", q.Asker, func(u *unit) (*commands.Refusal, error) {
+		if err := u.sweep(u.call.Caller.ID); err != nil {
+			return nil, err
+		}
+		var failed error
+		text := func(id events.EventID) []byte {
+			body, err := u.body(id)
+			if failed = err; body == nil {
+				return nil
+			}
+			return body.Text
+		}
+		recorded, r, err := u.run(commands.Card{
+			Call: u.call, Thread: q.Thread, Subject: q.Subject, Work: q.Work, Status: q.Status, Text: text,
+		}, events.TypeMessageSent, events.TypeMessageEdited)
+		if failed != nil {
+			return nil, failed
+		}
+		if r != nil || err != nil {
+			return r, err
+		}
+		first := recorded[0]
+		id, card := cardOf(first.Event)
+		if card == nil {
+			return usedBefore(), nil
+		}
+		receipt = CardReceipt{
+			Thread: first.Stream.Thread(), Driver: card.Driver, Work: card.Work, Status: card.Status, Posted: first.Type() == events.TypeMessageSent,
+		}
+		receipt.Receipt, err = u.receipt(string(id), recorded)
+		return nil, err
+	})
+	return receipt, refused, err
+}
+
+// cardOf is the card that an event posts or edits; nil: it does neither.
+func cardOf(e events.Event) (events.MessageID, *events.Card) {
+	switch e := e.(type) {
+	case events.MessageSent:
+		return e.Message, e.Card
+	case events.MessageEdited:
+		return e.Message, e.Card
+	}
+	return "", nil
+}
