@@ -16,7 +16,7 @@ import (
 // driving is what may be chosen of it.
 func (h *history) driving() []act {
 	return []act{
-		{3, h.begins}, {1, h.alerts}, {2, h.places}, {2, h.removes}, {3, h.offersOne}, {5, h.decides}, {1, h.closesOne}, {1, h.routes}, {3, h.movesIt}, {2, h.acks},
+		{3, h.begins}, {1, h.alerts}, {2, h.places}, {2, h.removes}, {4, h.offersOne}, {9, h.decides}, {1, h.closesOne}, {1, h.routes}, {3, h.movesIt}, {2, h.acks},
 		{1, h.asksReview}, {1, h.labels}, {1, h.cards}, {1, h.closesOwed},
 	}
 }
@@ -106,7 +106,16 @@ func (h *history) offersOne() bool {
 	if !any {
 		return false
 	}
-	q := ops.OfferRequest{Asker: ops.Asker{As: h.sitter(h.drivenBy(m.Thread))}, Thread: string(m.Thread), To: one(h, offices...), Reason: []byte("it is of your lane")}
+	to := one(h, offices...)
+	h.see(func(s *projections.State) { // mostly one that has a session
+		for range 3 {
+			if row := s.Seat(to); row != nil && row.Occupant != "" && s.Driver(s.Thread(m.Thread)).Seat != to {
+				break
+			}
+			to = one(h, offices...)
+		}
+	})
+	q := ops.OfferRequest{Asker: ops.Asker{As: h.sitter(h.drivenBy(m.Thread))}, Thread: string(m.Thread), To: to, Reason: []byte("it is of your lane")}
 	receipt, r, err := h.OfferHandoff(q)
 	h.did("%s offers %.8s to %s: %s", q.As, q.Thread, q.To, receipt.ID)
 	if h.told("handoff offer", r, err) {

@@ -102,7 +102,7 @@ func (h *history) step() {
 	h.t.Helper()
 	acts := []act{
 		{6, h.joins}, {2, h.leaves}, {2, h.dies}, {14, h.sends}, {12, h.replies}, {8, h.edits}, {2, h.deletes}, {20, h.takesSome},
-		{16, h.confirmsOne}, {12, h.waits}, {2, h.jumps}, {2, h.again}, {2, h.echoes}, {3, h.neglects}, {2, h.stalls}, {1, h.rushes}, {1, h.looks}, {3, h.silences},
+		{16, h.confirmsOne}, {12, h.waits}, {2, h.jumps}, {2, h.again}, {5, h.echoes}, {3, h.neglects}, {2, h.stalls}, {1, h.rushes}, {1, h.looks}, {3, h.silences},
 	}
 	drives := 1
 	if h.keen {
@@ -284,7 +284,7 @@ func (h *history) debtor() (who string) {
 
 func (h *history) send(from string, q ops.SendRequest) bool {
 	q.Body = []byte(fmt.Sprint("text ", h.below(12)))
-	if h.below(4) == 0 {
+	if h.below(6) < 1 || h.keen && h.below(2) == 0 {
 		q.Body = fmt.Append(q.Body, one(h, " @smith", " @trinity", " @oracle", " @seats", " @trinity @oracle"))
 	}
 	q.Intent = one(h, "request", "request", "inform", "inform", "inform", "done")

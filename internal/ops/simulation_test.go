@@ -149,7 +149,7 @@ func play(t *testing.T, seed uint64, happened map[string]int) {
 		}
 	}()
 	h := newHistory(t, random.IntN)
-	h.steps(10 + random.IntN(50))
+	h.steps(10 + random.IntN(70))
 	h.keepsPromises()
 	if random.IntN(4) == 0 {
 		h.replayed()
