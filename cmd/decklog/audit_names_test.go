@@ -25,6 +25,19 @@ func voyage(t testing.TB) []byte {
 	m.policy(`[[persons]]
 name = "ana"
 os_user = "` + osUser() + `"
+
+[[seats]]
+name = "smith"
+
+[[seats]]
+name = "trinity"
+
+[[seats]]
+name = "helm"
+
+[[alerts]]
+channel = "#alerts"
+triager = "smith"
 `)
 	m.join("alice-0001", "--harness", "claude-code", "--branch", "main", "--title", "the lease")
 	m.join("bob-0002", "--seat", "smith")
@@ -55,6 +68,7 @@ os_user = "` + osUser() + `"
 	m.send("alice-0001", "@helm", "Taken, and given back.")
 	told[receipt](m, "lease", "--as", "dave-0004")
 	m.done("leave", "--session", "dave-0004")
+	driven(m)
 	m.at(scenarioStart.Add(25 * time.Hour))
 	m.hook("codex", "UserPromptSubmit", "bob-0002")
 	if state := m.message(lost).State; state != events.StateUndelivered {
@@ -77,6 +91,46 @@ os_user = "` + osUser() + `"
 	file, err := os.ReadFile(m.file())
 	m.ok(err)
 	return file
+}
+
+// driven is what happens to threads besides messages: an alert that is driven,
+// handed over and reviewed, a person who moves a thread and thinks better of it,
+// what nobody answers, and a seat that stays away.
+func driven(m *machine) {
+	m.Helper()
+	const smith, trinity, ana = "bob-0002", "frank-0006", "@ana"
+	id := func(args ...string) string { return told[receipt](m, args...).Receipt.ID }
+	m.at(scenarioStart.Add(10 * time.Minute))
+	m.join(trinity, "--seat", "trinity")
+	payload := filepath.Join(m.TempDir(), "alert.json")
+	m.ok(os.WriteFile(payload, []byte(`{"service":"guest-card"}`), 0o600))
+	alert := id("alert", "#alerts", "--as", "bot:pager", "--payload", payload, "--", "The delivery failed.")
+	m.done("ack", "--as", smith, alert, "act")
+	id("send", "--as", smith, "--reply-to", alert, "--", "I am looking.")
+	m.done("card", "--as", smith, alert, "--subject", "the delivery", "--work", "smith", "--status", "investigating")
+	review := id("review", "ask", "--as", smith, alert, "--commit", "4f2a9c1")
+	m.done("review", "label", "--as", trinity, review, "root", "low")
+	offer := func() string {
+		return id("handoff", "offer", "--as", smith, alert, "--to", "trinity", "--reason", "It is of your lane.")
+	}
+	m.done("handoff", "decline", "--as", trinity, offer(), "--reason", "Not today.")
+	accepted := offer()
+	m.done("handoff", "accept", "--as", trinity, accepted)
+	m.done("handoff", "close", "--as", trinity, accepted)
+
+	asked := id("send", "--as", ana, "--intent", "request", "--", "Which commit broke it?")
+	id("send", "--as", smith, "--reply-to", asked, "--intent", "request", "--", "Broke what?")
+	moves := id("send", "--as", ana, "--reply-to", asked, "--", "@trinity please take this over.")
+	m.done("route", "--as", ana, asked, moves, "route")
+	id("send", "--as", ana, "--reply-to", asked, "--", "@smith keep it after all.")
+	m.done("owed", "close", "--as", ana, asked, "--reason", "Settled by word of mouth.")
+
+	id("send", "--as", smith, "--to", "alice-0001", "--intent", "request", "--", "Nobody answers this.")
+	for n := range 5 { // reminded three times, and then the owners are called
+		m.at(scenarioStart.Add(time.Duration(45+31*n) * time.Minute))
+		m.hook("codex", "PostToolUse", smith)
+	}
+	m.join("grace-0007", "--seat", "helm")
 }
 
 // damaged is a machine whose ledger is this file, changed by SQL behind
