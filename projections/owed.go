@@ -15,17 +15,17 @@ const OwedReply OwedKind = "reply"
 // Owed is an item that somebody has to close. Its id is that of the request
 // that it came from: a view never makes an id.
 type Owed struct {
-	ID         string             `json:"id"`
-	Kind       OwedKind           `json:"kind"`
-	Thread     events.ThreadID    `json:"thread"`
-	Debtor     events.Participant `json:"debtor"`
-	Creditor   events.Participant `json:"creditor"`
-	DebtorSeat string             `json:"debtor_seat,omitempty"`
-	Since      events.Time        `json:"since"`
-	Due        *events.Time       `json:"due"`
-	Nudges     int                `json:"nudges"`
-	Paged      *events.Time       `json:"paged"`
-	Position   events.Position    `json:"position"`
+	ID         string
+	Kind       OwedKind
+	Thread     events.ThreadID
+	Debtor     events.Participant
+	Creditor   events.Participant
+	DebtorSeat string
+	Since      events.Time
+	Due        *events.Time
+	Nudges     int
+	Paged      *events.Time
+	Position   events.Position
 }
 
 func (s *State) owe(t *Thread, m *Message) {
@@ -36,8 +36,8 @@ func (s *State) owe(t *Thread, m *Message) {
 	t.Owed = append(t.Owed, o)
 	at := place(o.Position)
 	s.mark(key("owed", at), string(t.ID))
-	s.mark(key("owes", string(o.Debtor), at), string(t.ID))
-	s.mark(key("owing", string(o.Creditor), at), string(t.ID))
+	s.mark(ofBox(o.Debtor, "owes", at), string(t.ID))
+	s.mark(ofBox(o.Creditor, "owing", at), string(t.ID))
 }
 
 // settle closes what a final message answers: the request that it replies to,
@@ -73,8 +73,8 @@ func (s *State) closeOwed(t *Thread, closes func(Owed) bool) {
 		}
 		at := place(o.Position)
 		s.unmark(key("owed", at))
-		s.unmark(key("owes", string(o.Debtor), at))
-		s.unmark(key("owing", string(o.Creditor), at))
+		s.unmark(ofBox(o.Debtor, "owes", at))
+		s.unmark(ofBox(o.Creditor, "owing", at))
 		return true
 	})
 }
@@ -97,11 +97,11 @@ func (s *State) OwedItems(by, to []events.Participant, limit int) (items []Owed)
 	switch {
 	case len(by) > 0:
 		for _, p := range by {
-			collect(key("owes", string(p), ""))
+			collect(ofBox(p, "owes", ""))
 		}
 	case len(to) > 0:
 		for _, p := range to {
-			collect(key("owing", string(p), ""))
+			collect(ofBox(p, "owing", ""))
 		}
 	default:
 		collect(key("owed", ""))
