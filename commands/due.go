@@ -26,15 +26,18 @@ func Due(s *projections.State, c Call, who events.Participant, now events.Time, 
 	for _, at := range boxes {
 		d.leaseEnded(at)
 	}
+	var takers []events.Participant
 	s.OpenSends(who, func(_ *projections.Message, dl *projections.Delivery) bool {
-		d.leaseEnded(dl.At)
+		takers = append(takers, dl.At)
 		return false // all of that mailbox
 	})
+	for _, at := range takers {
+		d.leaseEnded(at)
+	}
 	if len(d.out) == 0 {
-		s.OpenSends(who, func(_ *projections.Message, dl *projections.Delivery) bool {
-			d.ended(s.Session(dl.At.Session()))
-			return false
-		})
+		for _, at := range takers {
+			d.ended(s.Session(at.Session()))
+		}
 	}
 	if len(d.out) == 0 {
 		for _, at := range boxes {

@@ -35,6 +35,9 @@ func Decode(t Type, version int, data []byte) (Event, error) {
 	if version != SchemaVersion {
 		return Unknown{Type: t, Version: version, Data: data}, nil
 	}
+	if e, read := decodeCanonical(t, data); read {
+		return e, nil
+	}
 	switch t {
 	case TypeSessionJoined:
 		return decode[SessionJoined](t, data)

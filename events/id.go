@@ -86,7 +86,7 @@ func derive(parts ...string) string {
 	copy(u[:], h.Sum(nil))
 	u[6] = u[6]&0x0f | 0x50
 	u[8] = u[8]&0x3f | 0x80
-	return formatUUID(u)
+	return UUID(u)
 }
 
 // CommandAt makes a UUIDv7 (RFC 9562) of the moment and ten random bytes.
@@ -99,10 +99,41 @@ func CommandAt(t Time, random [10]byte) CommandID {
 	copy(u[6:], random[:])
 	u[6] = u[6]&0x0f | 0x70
 	u[8] = u[8]&0x3f | 0x80
-	return CommandID(formatUUID(u))
+	return CommandID(UUID(u))
 }
 
-func formatUUID(u [16]byte) string {
+// ParseUUID gives the sixteen bytes whose text this is; false when it is not the
+// usual form of any.
+func ParseUUID(s string) (u [16]byte, is bool) {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return u, false
+	}
+	for i, at := 0, 0; i < 16; i, at = i+1, at+2 {
+		if s[at] == '-' {
+			at++
+		}
+		high, low := hexDigits[s[at]], hexDigits[s[at+1]]
+		if high|low > 15 {
+			return u, false
+		}
+		u[i] = high<<4 | low
+	}
+	return u, true
+}
+
+// hexDigits is the value of each lower-case digit, and more than 15 for what is none.
+var hexDigits = func() (values [256]byte) {
+	for i := range values {
+		values[i] = 16
+	}
+	for i, digit := range []byte("0123456789abcdef") {
+		values[digit] = byte(i)
+	}
+	return values
+}()
+
+// UUID is the text of sixteen bytes, in its usual lower-case form.
+func UUID(u [16]byte) string {
 	var b [36]byte
 	hex.Encode(b[:8], u[:4])
 	b[8] = '-'
@@ -118,19 +149,6 @@ func formatUUID(u [16]byte) string {
 
 // IsUUID says whether s is the text of a UUID in its usual lower-case form.
 func IsUUID(s string) bool {
-	if len(s) != 36 {
-		return false
-	}
-	for i, c := range []byte(s) {
-		switch {
-		case i == 8 || i == 13 || i == 18 || i == 23:
-			if c != '-' {
-				return false
-			}
-		case c >= '0' && c <= '9' || c >= 'a' && c <= 'f':
-		default:
-			return false
-		}
-	}
-	return true
+	_, is := ParseUUID(s)
+	return is
 }

@@ -93,6 +93,16 @@ type Rows interface {
 	Put(key string, value []byte) error
 }
 
+// Keeper is what Rows may be besides: a place where the fold keeps what it has
+// read of them and written to them, for the rest of the unit of work and for the
+// next one of the same ledger. A ledger lets it go when a transaction is not
+// committed, or the rows are cleared; that another process wrote in between the
+// fold has to see by itself.
+type Keeper interface {
+	Kept() any // nil when there is nothing
+	Keep(any)
+}
+
 // Projector folds events into the views' rows. A ledger calls it in the
 // transaction that appends them, so that a view is never ahead of or behind
 // what was recorded.

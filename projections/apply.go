@@ -13,16 +13,17 @@ func (s *State) Apply(r events.Recorded) {
 	if r.Position <= s.position || s.err != nil {
 		return
 	}
-	if len(s.marks) > heldMax {
-		s.fail(s.Flush())
-		s.forget()
+	if s.held() > heldMax {
+		s.makeRoom()
 	}
 	s.position, s.moved = r.Position, true
 	if ofRoster(r.Event) {
 		s.mark(key("roster", place(r.Position)), string(r.Type()))
 	}
-	for _, t := range r.Threads() {
-		s.mark(key("named", string(t), place(r.Position)), string(r.Type()))
+	if s.makes(ThreadRows) {
+		for _, t := range r.Threads() {
+			s.mark(key("thread", string(t), place(r.Position)), string(r.Type()))
+		}
 	}
 	switch e := r.Event.(type) {
 	case events.SessionJoined:
@@ -107,17 +108,24 @@ func (s *State) Apply(r events.Recorded) {
 
 // Adopted is a policy and the event that put it in force.
 type Adopted struct {
-	Position events.Position `json:"position"`
-	Time     events.Time     `json:"time"`
-	Policy   events.Policy   `json:"policy"`
+	Position events.Position
+	Time     events.Time
+	Policy   events.Policy
+}
+
+func (a *Adopted) pack(p *packer) {
+	number(p, &a.Position)
+	p.moment(&a.Time)
+	packPolicy(p, &a.Policy)
 }
 
 const inForce = "in force"
 
 func (s *State) policyAdopted(e events.PolicyAdopted, r events.Recorded) {
 	adopted := Adopted{Position: r.Position, Time: r.Time, Policy: e.Policy}
-	s.policies.begin(inForce, adopted)
-	s.policies.begin(place(r.Position), adopted)
+	s.policies.begin(inForce, &adopted)
+	then := adopted
+	s.policies.begin(place(r.Position), &then)
 }
 
 // Policy is the policy in force; nil before the first was adopted.
@@ -135,13 +143,13 @@ func (s *State) policyAt(at events.Position) *Adopted {
 }
 
 func (s *State) commandRefused(e events.CommandRefused, r events.Recorded) {
-	s.mark(key("refusal", string(e.By), place(r.Position)), strconv.FormatInt(int64(r.Time), 10))
+	s.mark(ofBox(e.By, "refusal", place(r.Position)), strconv.FormatInt(int64(r.Time), 10))
 }
 
 // RefusedSince tells how often somebody was refused in the time before now, as
 // far as limit; a refusal whose time lies ahead does not count.
 func (s *State) RefusedSince(who events.Participant, now events.Time, within time.Duration, limit int) (count int) {
-	s.scan(key("refusal", string(who), ""), "", true, func(_ string, value []byte) bool {
+	s.scan(ofBox(who, "refusal", ""), "", true, func(_ string, value []byte) bool {
 		age := now.Sub(timeIn(value))
 		if age >= within {
 			return false

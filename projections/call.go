@@ -10,22 +10,35 @@ import (
 // a hand-off, an item that it owes now, a nudge, a page. It waits in a mailbox
 // and is leased and confirmed as a message is. What it says is in its event.
 type Call struct {
-	Event       events.EventID       `json:"event"`
-	Mailbox     events.Participant   `json:"mailbox"`
-	Type        events.Type          `json:"type"`
-	Thread      events.ThreadID      `json:"thread"`
-	Item        string               `json:"item,omitempty"` // the open item with which it is dropped
-	Position    events.Position      `json:"position"`
-	State       events.DeliveryState `json:"state"`
-	Attempt     int                  `json:"attempt,omitempty"`     // leases so far
-	Lease       events.LeaseID       `json:"lease,omitempty"`       // the last of them
-	Unconfirmed int                  `json:"unconfirmed,omitempty"` // of them, those that ended without a confirm
+	Event       events.EventID
+	Mailbox     events.Participant
+	Type        events.Type
+	Thread      events.ThreadID
+	Item        string // the open item with which it is dropped
+	Position    events.Position
+	State       events.DeliveryState
+	Attempt     int            // leases so far
+	Lease       events.LeaseID // the last of them
+	Unconfirmed int            // of them, those that ended without a confirm
+}
+
+func (c *Call) pack(p *packer) {
+	text(p, &c.Event)
+	often(p, &c.Mailbox)
+	text(p, &c.Type)
+	text(p, &c.Thread)
+	text(p, &c.Item)
+	number(p, &c.Position)
+	text(p, &c.State)
+	number(p, &c.Attempt)
+	text(p, &c.Lease)
+	number(p, &c.Unconfirmed)
 }
 
 // CallRef names a call.
 type CallRef struct {
-	Event   events.EventID     `json:"event"`
-	Mailbox events.Participant `json:"mailbox"`
+	Event   events.EventID
+	Mailbox events.Participant
 }
 
 func callID(e events.EventID, at events.Participant) string { return string(e) + " " + string(at) }
@@ -48,7 +61,7 @@ func (s *State) remind(t *Thread, item string, at events.Participant, r events.R
 	if at == "" {
 		return
 	}
-	s.calls.begin(callID(r.ID, at), Call{
+	s.calls.begin(callID(r.ID, at), &Call{
 		Event: r.ID, Mailbox: at, Type: r.Type(), Thread: t.ID, Item: item, Position: r.Position, State: events.StateQueued,
 	})
 	s.mark(queueKey(at, r.Position, callMark, events.MessageID(r.ID)), "-")

@@ -9,9 +9,9 @@ import (
 
 // Act is the place of an event that driving remembers, and who acted.
 type Act struct {
-	Position events.Position    `json:"position"`
-	Time     events.Time        `json:"time"`
-	By       events.Participant `json:"by"`
+	Position events.Position
+	Time     events.Time
+	By       events.Participant
 }
 
 func actOf(r events.Recorded) Act { return Act{Position: r.Position, Time: r.Time, By: r.Actor} }
@@ -22,17 +22,17 @@ func (a Act) because(t events.Type, format string, args ...any) Because {
 
 // Post is the first word of a seat in a thread.
 type Post struct {
-	Seat string `json:"seat"`
+	Seat string
 	Act
 }
 
 // Sticker is a mark that lies on the thread's root.
 type Sticker struct {
-	Seat      string      `json:"seat"`
-	Sticker   string      `json:"sticker"`
-	Hand      events.Hand `json:"hand"`
-	BySeat    string      `json:"by_seat,omitempty"`
-	Unordered bool        `json:"unordered,omitempty"`
+	Seat      string
+	Sticker   string
+	Hand      events.Hand
+	BySeat    string
+	Unordered bool
 	Act
 }
 
@@ -57,50 +57,50 @@ const (
 
 // Handoff is an offer of a thread's work from one seat to another.
 type Handoff struct {
-	ID       events.HandoffID  `json:"id"`
-	From     string            `json:"from"`
-	To       string            `json:"to"`
-	Link     string            `json:"link,omitempty"`
-	State    HandoffState      `json:"state"`
-	End      events.HandoffEnd `json:"end,omitempty"`
-	Event    events.EventID    `json:"event"` // that has the reason beside it
-	Offered  Act               `json:"offered"`
-	Accepted *Act              `json:"accepted,omitempty"`
+	ID       events.HandoffID
+	From     string
+	To       string
+	Link     string
+	State    HandoffState
+	End      events.HandoffEnd
+	Event    events.EventID // that has the reason beside it
+	Offered  Act
+	Accepted *Act
 }
 
 // Move is a routing move: a person's mention took the thread to another seat.
 type Move struct {
-	Message events.MessageID `json:"message"` // that mentions
-	From    string           `json:"from"`
-	To      string           `json:"to"`
-	Judged  Act              `json:"judged"`
-	InForce *Act             `json:"in_force,omitempty"` // nil: from the new seat's first post
-	Before  []Sticker        `json:"before,omitempty"`   // as they lay
-	Command events.CommandID `json:"command"`            // that judged
-	Passed  []string         `json:"passed,omitempty"`   // items that went with it
-	Closed  []Owed           `json:"closed,omitempty"`   // items that it closed
+	Message events.MessageID // that mentions
+	From    string
+	To      string
+	Judged  Act
+	InForce *Act             // nil: from the new seat's first post
+	Before  []Sticker        // as they lay
+	Command events.CommandID // that judged
+	Passed  []string         // items that went with it
+	Closed  []Owed           // items that it closed
 }
 
 // Review is a critique of one commit.
 type Review struct {
-	ID       events.ReviewID `json:"id"`
-	Commit   string          `json:"commit"`
-	Author   string          `json:"author,omitempty"`
-	Reviewer string          `json:"reviewer,omitempty"`
-	From     string          `json:"from"`
-	Due      *events.Time    `json:"due,omitempty"`
-	Asked    Act             `json:"asked"`
-	Label    events.Label    `json:"label,omitempty"`
-	Risk     events.Risk     `json:"risk,omitempty"`
-	Late     bool            `json:"late,omitempty"`
-	Clears   bool            `json:"clears,omitempty"`
-	Labelled *Act            `json:"labelled,omitempty"`
+	ID       events.ReviewID
+	Commit   string
+	Author   string
+	Reviewer string
+	From     string
+	Due      *events.Time
+	Asked    Act
+	Label    events.Label
+	Risk     events.Risk
+	Late     bool
+	Clears   bool
+	Labelled *Act
 }
 
 // CardOf is a driver card of the thread.
 type CardOf struct {
-	Message events.MessageID `json:"message"`
-	Seat    string           `json:"seat"` // whose card it is
+	Message events.MessageID
+	Seat    string // whose card it is
 	events.Card
 }
 
@@ -115,8 +115,8 @@ type AckOf struct {
 
 // Drove is the seat that drove after the thread's last event, and since when.
 type Drove struct {
-	Seat  string      `json:"seat"`
-	Since events.Time `json:"since"`
+	Seat  string
+	Since events.Time
 }
 
 // changedThread gives a thread that an event changes; nil when the fold never saw it.

@@ -160,7 +160,7 @@ func (s *State) DriverView(id events.ThreadID, at events.Position) (DriverView, 
 		return DriverView{}, false
 	}
 	d := s.Driver(t)
-	v := DriverView{Thread: t.ID, Driver: show(d), Why: some(d.Why), At: at}
+	v := DriverView{Thread: t.ID, Driver: show(d), Why: listed(d.Why), At: at}
 	slices.SortStableFunc(v.Why, func(a, b Because) int { return int(a.Position - b.Position) })
 	if from, to, differs := t.Amends(d); differs {
 		v.Amend = &Amend{From: from, To: to}

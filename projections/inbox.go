@@ -61,7 +61,7 @@ func (s *State) Show(m *Message, d *Delivery, bodies Bodies) Shown {
 		v.State = events.StateDeleted
 	}
 	v.Channel = m.Channel
-	v.Refs, v.Mentions, v.Over = some(v.Refs), some(m.Mentions), some(m.Over)
+	v.Refs, v.Mentions, v.Over = listed(v.Refs), listed(m.Mentions), listed(m.Over)
 	body, there, err := bodies.Body(m.Event)
 	s.fail(err)
 	v.Redacted = !there
@@ -70,8 +70,8 @@ func (s *State) Show(m *Message, d *Delivery, bodies Bodies) Shown {
 	return v
 }
 
-// some is a list that is empty rather than absent.
-func some[T any](list []T) []T {
+// listed is a list that is empty rather than absent.
+func listed[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}
@@ -130,13 +130,14 @@ func (q InboxQuery) Resume(cursor string) (events.Position, bool) {
 // Inbox gives a page. For a session it holds what was addressed to it, what it
 // took for its seat and its person, and what waits for these.
 func (s *State) Inbox(q InboxQuery, bodies Bodies) InboxView {
+	s.asks(InboxRows | SentRows)
 	v := InboxView{Participant: q.Who, At: s.position, Messages: []Shown{}}
 	var sources []string
 	if q.Sent {
-		sources = []string{key("sent", string(q.Who), "")}
+		sources = []string{ofBox(q.Who, "sent", "")}
 	} else {
 		for _, p := range s.Mailboxes(q.Who) {
-			sources = append(sources, key("inbox", string(p), ""))
+			sources = append(sources, ofBox(p, "inbox", ""))
 		}
 	}
 	// Each source gives its newest, one more than the page holds; the newest of
@@ -166,9 +167,6 @@ func (s *State) Inbox(q InboxQuery, bodies Bodies) InboxView {
 			e := entry{at: placeOf(last(k)), m: m, d: m.Main()}
 			switch {
 			case q.Sent:
-				if m.Author.ID != q.Who {
-					return true
-				}
 			case box == q.Who:
 				if d := m.deliveryFor(q.Who); d != nil {
 					e.d = d

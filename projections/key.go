@@ -7,42 +7,60 @@ import (
 	"decklog/events"
 )
 
-// The rows' keys: parts joined by a tab, which no id can hold. The first part
-// is the kind. Besides the rows of entities there are the indexes:
+// The rows' keys: parts joined by a tab, which no id can hold. A commit writes
+// whole pages of the store, so what one event changes has keys that lie together:
+// what is of a thread under the thread, what is of a participant in its box, and
+// there what changes at once side by side.
 //
-//	talk    THREAD    POSITION  the thread's messages, in order
-//	named   THREAD    POSITION  every event that names the thread
-//	queue   MAILBOX   POSITION  ITEM    what waits in a mailbox, oldest first
-//	inbox   WHO       POSITION  the messages that went to somebody
-//	sent    WHO       POSITION  the messages that somebody, or a machine, sent
-//	open    WHO       MAILBOX   POSITION  those of them that wait in a mailbox
-//	refusal WHO       POSITION  what somebody was refused
-//	live    SESSION             the sessions that joined and have not left
-//	process BOOT PID START      the session that joined last from a process
-//	of      PERSON    SESSION   those of them that are one person's
-//	roster  POSITION            the events that changed who could drive
-//	handoff HANDOFF             the thread of a hand-off
-//	review  REVIEW              the thread of a review
-//	owed    POSITION            the open items, oldest first
-//	owes    WHO       POSITION  the same by debtor
-//	owing   WHO       POSITION  the same by creditor
-//	charge  SEAT      POSITION  the same by the debtor's seat
-//	due     TIME      POSITION  those of which the owners were not told yet
+//	box     WHO  inbox    POSITION          the messages that went to somebody
+//	box     WHO  mailbox                    what waits for him, and whose lease runs
+//	box     WHO  owes     POSITION          the open items that he owes
+//	box     WHO  owing    POSITION          those that he is owed
+//	box     WHO  queue    POSITION  ITEM    what waits in his mailbox, oldest first
+//	box     WHO  refusal  POSITION          what he was refused
+//	box     WHO  sent     POSITION          the messages that he sent
+//	box     WHO  underway MAILBOX POSITION  those of them that wait in a mailbox
+//	call    EVENT MAILBOX                   what somebody has to be told of an event
+//	charge  SEAT POSITION                   the open items by the debtor's seat
+//	check   WHO  POSITION                   the sends that a person's or a machine's rate counts
+//	checkpoint                              beside those of the machine, where each send writes
+//	due     TIME POSITION                   the open items of which the owners were not told yet
+//	handoff HANDOFF                         the thread of a hand-off
+//	lease   LEASE
+//	live    SESSION                         the sessions that joined and have not left
+//	message MESSAGE
+//	of      PERSON  SESSION                 those of them that are one person's
+//	owed    POSITION                        the open items, oldest first
+//	policy  in force
+//	policy  POSITION                        each one that was adopted
+//	process BOOT PID START                  the session that joined last from a process
+//	review  REVIEW                          the thread of a review
+//	roster  POSITION                        the events that changed who could drive
+//	seat    NAME
+//	session SESSION
+//	thread  THREAD                          the thread
+//	thread  THREAD  POSITION                every event that names it
 func key(parts ...string) string { return strings.Join(parts, "\t") }
 
-// place writes a position so that positions sort as text.
-func place(p events.Position) string {
-	const digits = "0123456789abcdef"
-	var b [16]byte
-	for i := range b {
-		b[15-i] = digits[p>>(4*i)&15]
-	}
-	return string(b[:])
+// ofBox is the key of one of the rows in somebody's box.
+func ofBox(who events.Participant, parts ...string) string {
+	return "box\t" + string(who) + "\t" + strings.Join(parts, "\t")
 }
 
+// place writes a position so that positions sort as text: how many digits it has,
+// and these.
+func place(p events.Position) string {
+	digits := strconv.FormatInt(int64(p), 36)
+	return string('a'+byte(len(digits))) + digits
+}
+
+// placeOf reads what place wrote; 0 for anything else.
 func placeOf(s string) events.Position {
-	n, _ := strconv.ParseUint(s, 16, 63)
-	return events.Position(n)
+	if s == "" {
+		return 0
+	}
+	n, _ := strconv.ParseInt(s[1:], 36, 64)
+	return events.Position(max(n, 0))
 }
 
 // last is the part behind the key's last tab.

@@ -7,31 +7,62 @@ import (
 // Mailbox is one taker's post: what waits for it, the lease that runs, and
 // whether it is owed the standing instruction.
 type Mailbox struct {
-	Waiting     int            `json:"waiting"` // messages; notices do not count
-	Lease       events.LeaseID `json:"lease,omitempty"`
-	Instruction Instruction    `json:"instruction"`
+	Waiting     int // messages; notices do not count
+	Lease       events.LeaseID
+	Instruction Instruction
 }
 
 // Instruction is where a session stands with the standing instruction.
 type Instruction struct {
-	Owed    events.InstructionForm `json:"owed,omitempty"` // empty: it has it
-	Version int                    `json:"version,omitempty"`
-	Attempt int                    `json:"attempt,omitempty"` // leases since it was owed
-	Lease   events.LeaseID         `json:"lease,omitempty"`   // the last of these
+	Owed    events.InstructionForm // empty: it has it
+	Version int
+	Attempt int            // leases since it was owed
+	Lease   events.LeaseID // the last of these
 }
 
 // Lease is one delivery attempt.
 type Lease struct {
-	ID          events.LeaseID         `json:"id"`
-	Mailbox     events.Participant     `json:"mailbox"`
-	Leased      events.Time            `json:"leased"`
-	Until       events.Time            `json:"until"`
-	Items       []events.Leased        `json:"items"`
-	Instruction events.InstructionForm `json:"instruction,omitempty"`
-	Version     int                    `json:"version,omitempty"`
-	Attempt     int                    `json:"attempt,omitempty"` // of the instruction
-	Confirmed   *events.Time           `json:"confirmed,omitempty"`
-	Ended       *events.Time           `json:"ended,omitempty"` // seen to have ended without a confirm
+	ID          events.LeaseID
+	Mailbox     events.Participant
+	Leased      events.Time
+	Until       events.Time
+	Items       []events.Leased
+	Instruction events.InstructionForm
+	Version     int
+	Attempt     int // of the instruction
+	Confirmed   *events.Time
+	Ended       *events.Time // seen to have ended without a confirm
+}
+
+func (m *Mailbox) pack(p *packer) {
+	number(p, &m.Waiting)
+	text(p, &m.Lease)
+	text(p, &m.Instruction.Owed)
+	number(p, &m.Instruction.Version)
+	number(p, &m.Instruction.Attempt)
+	text(p, &m.Instruction.Lease)
+}
+
+func (l *Lease) pack(p *packer) {
+	text(p, &l.ID)
+	often(p, &l.Mailbox)
+	p.moment(&l.Leased)
+	p.moment(&l.Until)
+	list(p, &l.Items, func(p *packer, it *events.Leased) {
+		text(p, &it.Kind)
+		text(p, &it.Message)
+		text(p, &it.Call)
+		text(p, &it.Thread)
+		number(p, &it.Attempt)
+		p.flags(&it.Pending, &it.Edited)
+		text(p, &it.Reason)
+		text(p, &it.To)
+	})
+	text(p, &l.Instruction)
+	number(p, &l.Version)
+	number(p, &l.Attempt)
+	p.maybe(&l.Confirmed)
+	p.maybe(&l.Ended)
 }
 
 // Runs says whether the lease holds its mailbox at this moment. One that ends
@@ -53,7 +84,10 @@ func (s *State) Mailbox(p events.Participant) Mailbox {
 }
 
 // Lease finds a lease; nil when there is none with this id.
-func (s *State) Lease(id events.LeaseID) *Lease { return s.leases.find(s, string(id)) }
+func (s *State) Lease(id events.LeaseID) *Lease {
+	s.asks(LeaseRows)
+	return s.leases.find(s, string(id))
+}
 
 // Current is the mailbox's open lease, whether it still runs or not; nil when
 // there is none.
@@ -96,21 +130,22 @@ func (s *State) QueuedForTaker(p events.Participant, visit func(Queued) bool) {
 }
 
 func (s *State) queue(p events.Participant, wanted func(mark string) bool, visit func(Queued) bool) {
+	s.asks(QueueRows)
 	seen := 0
-	s.scan(key("queue", string(p), ""), "", false, func(k string, value []byte) bool {
-		if !wanted(part(k, 3)) {
+	s.scan(ofBox(p, "queue", ""), "", false, func(k string, value []byte) bool {
+		if !wanted(part(k, 4)) {
 			return true
 		}
 		seen++
-		if part(k, 3) == callMark {
-			c := s.Call(events.EventID(part(k, 4)), p)
-			return (c == nil || visit(Queued{Kind: events.ItemCall, Position: placeOf(part(k, 2)), Call: c})) && seen < QueueScanMax
+		if part(k, 4) == callMark {
+			c := s.Call(events.EventID(part(k, 5)), p)
+			return (c == nil || visit(Queued{Kind: events.ItemCall, Position: placeOf(part(k, 3)), Call: c})) && seen < QueueScanMax
 		}
-		q := Queued{Position: placeOf(part(k, 2)), Message: s.Message(events.MessageID(part(k, 4)))}
+		q := Queued{Position: placeOf(part(k, 3)), Message: s.Message(events.MessageID(part(k, 5)))}
 		if q.Message == nil {
 			return seen < QueueScanMax
 		}
-		switch part(k, 3) {
+		switch part(k, 4) {
 		case noticeMark:
 			q.Kind = events.ItemNotice
 			q.Delivery = q.Message.lost(p, events.Participant(value))
@@ -132,7 +167,7 @@ const (
 )
 
 func queueKey(p events.Participant, at events.Position, mark string, id events.MessageID) string {
-	return key("queue", string(p), place(at), mark, string(id))
+	return ofBox(p, "queue", place(at), mark, string(id))
 }
 
 // lost finds the delivery to to whose loss is told in the mailbox at.
@@ -146,22 +181,30 @@ func (m *Message) lost(at, to events.Participant) *Delivery {
 }
 
 func (s *State) enqueue(p events.Participant, m *Message) {
-	s.mark(queueKey(p, m.Position, messageMark, m.ID), "-")
-	if m.Author.Kind != events.KindBot {
-		s.mark(openKey(m, p), string(m.ID))
+	if s.makes(QueueRows) {
+		mark := s.mark
+		if m.Position == s.position { // it was sent by this event
+			mark = s.markNew
+		}
+		mark(queueKey(p, m.Position, messageMark, m.ID), "-")
+		if m.Author.Kind != events.KindBot {
+			mark(openKey(m, p), string(m.ID))
+		}
 	}
 	s.mailboxes.change(s, string(p)).Waiting++
 }
 
 func (s *State) dequeue(p events.Participant, m *Message) {
-	s.unmark(queueKey(p, m.Position, messageMark, m.ID))
-	s.unmark(openKey(m, p))
+	if s.makes(QueueRows) {
+		s.unmark(queueKey(p, m.Position, messageMark, m.ID))
+		s.unmark(openKey(m, p))
+	}
 	s.mailboxes.change(s, string(p)).Waiting--
 }
 
 // openKey is of a message that its sender has to hear of yet, because it waits.
 func openKey(m *Message, at events.Participant) string {
-	return key("open", string(m.Author.ID), string(at), place(m.Position))
+	return ofBox(m.Author.ID, "underway", string(at), place(m.Position))
 }
 
 // offerAgain offers what was delivered as a stub once more, now that it is
@@ -177,11 +220,13 @@ func (s *State) tell(m *Message, d *Delivery, reason events.LostReason, at event
 		return
 	}
 	d.Notice = &Notice{At: m.Author.ID, Position: at, Reason: reason, State: events.StateQueued}
-	s.mark(queueKey(m.Author.ID, at, noticeMark, m.ID), string(d.To))
+	if s.makes(QueueRows) {
+		s.mark(queueKey(m.Author.ID, at, noticeMark, m.ID), string(d.To))
+	}
 }
 
 func (s *State) dropNotice(m *Message, d *Delivery) {
-	if d.Notice != nil {
+	if d.Notice != nil && s.makes(QueueRows) {
 		s.unmark(queueKey(d.Notice.At, d.Notice.Position, noticeMark, m.ID))
 	}
 }
@@ -343,7 +388,9 @@ func (s *State) mailboxTaken(e events.MailboxTaken, r events.Recorded) {
 			continue
 		}
 		if m := s.move(it.Message, e.Mailbox, taker); m != nil {
-			s.mark(key("inbox", string(taker), place(m.Position)), string(m.ID))
+			if s.makes(InboxRows) {
+				s.mark(ofBox(taker, "inbox", place(m.Position)), string(m.ID))
+			}
 		}
 	}
 }
@@ -441,12 +488,13 @@ const OpenBoxesMax = 1000
 // goes on with the next mailbox: what a sender has in the mailbox of one who
 // takes his time hides no loss in another's.
 func (s *State) OpenSends(who events.Participant, visit func(*Message, *Delivery) bool) {
-	prefix := key("open", string(who), "")
+	s.asks(QueueRows)
+	prefix := ofBox(who, "underway", "")
 	after := ""
 	for range OpenBoxesMax {
 		box := ""
 		s.scan(prefix, after, false, func(k string, value []byte) bool {
-			at := part(k, 2)
+			at := part(k, 3)
 			if box != "" && at != box {
 				return false
 			}

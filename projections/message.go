@@ -3,6 +3,7 @@ package projections
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"decklog/events"
@@ -11,128 +12,152 @@ import (
 // Message is one utterance as it stands: what was sent, what became of it, and
 // each of its deliveries. Its text is not here.
 type Message struct {
-	ID       events.MessageID   `json:"-"` // its row's key has it
-	Thread   events.ThreadID    `json:"thread"`
-	Position events.Position    `json:"position"` // of its message.sent
-	Event    events.EventID     `json:"-"`        // that holds the present body's commitment: the last of Bodies
-	Kind     events.MessageKind `json:"kind"`
-	Author   events.Author      `json:"author"`
-	To       events.Recipient   `json:"to"`
-	ReplyTo  events.MessageID   `json:"reply_to,omitempty"`
-	IsReply  bool               `json:"is_reply,omitempty"` // it answers a message of the one it is addressed to
-	Intent   events.Intent      `json:"intent"`
-	Turn     events.Turn        `json:"turn,omitempty"`
-	Bytes    int                `json:"bytes"`
-	Refs     []string           `json:"refs,omitempty"`
-	Sent     events.Time        `json:"sent"`
-	Expires  events.Time        `json:"expires"`
-	Due      *events.Time       `json:"due,omitempty"`
-	FinalBy  *events.Time       `json:"final_by,omitempty"` // of a stub: until when it is waited for
-	Edited   *events.Time       `json:"edited,omitempty"`
-	Deleted  *events.Time       `json:"deleted,omitempty"`
-	ResendOf events.MessageID   `json:"resend_of,omitempty"`
-	Bodies   []events.EventID   `json:"bodies"` // every event that holds a body of it
-	Mentions []string           `json:"mentions,omitempty"`
-	Group    bool               `json:"group,omitempty"`     // it mentions all seats at once
-	Address  bool               `json:"addressed,omitempty"` // its sender wrote to whom it goes
-	Channel  string             `json:"channel,omitempty"`
-	Over     []events.MessageID `json:"over,omitempty"`    // what was pending when this answer was sent
-	Payload  events.EventID     `json:"payload,omitempty"` // the event that has it beside it
-	Acks     []AckOf            `json:"acks,omitempty"`
-	Verdict  events.Verdict     `json:"verdict,omitempty"` // on its mention; empty: nobody judged
-	Unclear  bool               `json:"unclear,omitempty"` // the verdict is nobody's word: no classifier gave one
+	ID       events.MessageID // its row's key has it
+	Thread   events.ThreadID
+	Position events.Position // of its message.sent
+	Event    events.EventID  // that holds the present body's commitment: the last of Bodies
+	Kind     events.MessageKind
+	Author   events.Author
+	To       events.Recipient
+	ReplyTo  events.MessageID
+	IsReply  bool // it answers a message of the one it is addressed to
+	Intent   events.Intent
+	Turn     events.Turn
+	Bytes    int
+	Refs     []string
+	Sent     events.Time
+	Expires  events.Time
+	Due      *events.Time
+	FinalBy  *events.Time // of a stub: until when it is waited for
+	Edited   *events.Time
+	Deleted  *events.Time
+	ResendOf events.MessageID
+	Bodies   []events.EventID // every event that holds a body of it
+	Mentions []string
+	Group    bool // it mentions all seats at once
+	Address  bool // its sender wrote to whom it goes
+	Channel  string
+	Over     []events.MessageID // what was pending when this answer was sent
+	Payload  events.EventID     // the event that has it beside it
+	Acks     []AckOf
+	Verdict  events.Verdict // on its mention; empty: nobody judged
+	Unclear  bool           // the verdict is nobody's word: no classifier gave one
 	// Deliveries are one for each mailbox that it went to.
-	Deliveries []Delivery `json:"deliveries"`
+	Deliveries []Delivery
 }
 
 // Delivery is one mailbox's copy of a message.
 type Delivery struct {
-	To          events.Participant   `json:"to"`           // as it was addressed
-	At          events.Participant   `json:"at,omitempty"` // whose mailbox it lies in, or was taken from
-	State       events.DeliveryState `json:"state"`
-	Then        events.DeliveryState `json:"then,omitempty"` // of a held stub: its state once it is final
-	Reason      events.LostReason    `json:"reason,omitempty"`
-	Attempt     int                  `json:"attempt,omitempty"`     // leases so far
-	Unconfirmed int                  `json:"unconfirmed,omitempty"` // of them, those that ended without a confirm
-	AsStub      bool                 `json:"as_stub,omitempty"`     // what was shown last was a stub past its time
-	Again       bool                 `json:"again,omitempty"`       // offered once more, because the stub turned final
-	Leases      []DeliveryLease      `json:"leases,omitempty"`      // oldest first
-	Notice      *Notice              `json:"notice,omitempty"`      // the telling of its loss
-	Hold        *events.Time         `json:"hold,omitempty"`        // until when the copy waits for those who come first
+	To          events.Participant // as it was addressed
+	At          events.Participant // whose mailbox it lies in, or was taken from
+	State       events.DeliveryState
+	Then        events.DeliveryState // of a held stub: its state once it is final
+	Reason      events.LostReason
+	Attempt     int             // leases so far
+	Unconfirmed int             // of them, those that ended without a confirm
+	AsStub      bool            // what was shown last was a stub past its time
+	Again       bool            // offered once more, because the stub turned final
+	Leases      []DeliveryLease // oldest first
+	Notice      *Notice         // the telling of its loss
+	Hold        *events.Time    // until when the copy waits for those who come first
 }
 
 // DeliveryLease is one time that a message was offered.
 type DeliveryLease struct {
-	Lease     events.LeaseID     `json:"lease"`
-	By        events.Participant `json:"by,omitempty"` // whose hook run; not in the row when it is At's
-	Attempt   int                `json:"attempt"`
-	Leased    events.Time        `json:"leased"`
-	Confirmed *events.Time       `json:"confirmed,omitempty"`
-	Late      bool               `json:"late,omitempty"`
-	Expired   *events.Time       `json:"expired,omitempty"`
-	Read      *events.Time       `json:"read,omitempty"`
-}
-
-// brief is the message as its row has it: without what its key or another part
-// of it says. Messages are the bulk of the views, and a longer row would take
-// one more page of the store for each.
-func (m *Message) brief() any {
-	b := *m
-	b.Deliveries = slices.Clone(m.Deliveries)
-	for i := range b.Deliveries {
-		d := &b.Deliveries[i]
-		d.Leases = slices.Clone(d.Leases)
-		for n := range d.Leases {
-			if d.Leases[n].By == d.At {
-				d.Leases[n].By = ""
-			}
-		}
-		if d.At == d.To {
-			d.At = ""
-		}
-	}
-	return b
-}
-
-// complete gives a message that was read from its row what that leaves out. One
-// that no event sent is not whole.
-func (m *Message) complete(id string) (whole bool) {
-	m.ID = events.MessageID(id)
-	if len(m.Bodies) == 0 {
-		return false
-	}
-	m.Event = m.Bodies[len(m.Bodies)-1]
-	for i := range m.Deliveries {
-		d := &m.Deliveries[i]
-		if d.At == "" {
-			d.At = d.To
-		}
-		for n := range d.Leases {
-			if d.Leases[n].By == "" {
-				d.Leases[n].By = d.At
-			}
-		}
-	}
-	return true
+	Lease     events.LeaseID
+	By        events.Participant // whose hook run
+	Attempt   int
+	Leased    events.Time
+	Confirmed *events.Time
+	Late      bool
+	Expired   *events.Time
+	Read      *events.Time
 }
 
 // Notice tells a sender, through its own mailbox, that a message was lost.
 type Notice struct {
-	At          events.Participant   `json:"at"` // whose mailbox
-	Position    events.Position      `json:"position"`
-	Reason      events.LostReason    `json:"reason"`
-	State       events.DeliveryState `json:"state"`
-	Attempt     int                  `json:"attempt"`
-	Unconfirmed int                  `json:"unconfirmed"`
+	At          events.Participant // whose mailbox
+	Position    events.Position
+	Reason      events.LostReason
+	State       events.DeliveryState
+	Attempt     int
+	Unconfirmed int
+}
+
+func (m *Message) pack(p *packer) {
+	text(p, &m.ID)
+	text(p, &m.Thread)
+	number(p, &m.Position)
+	list(p, &m.Bodies, text)
+	if len(m.Bodies) == 0 {
+		p.fail() // one that no event sent is not whole
+	}
+	text(p, &m.Event)
+	text(p, &m.Kind)
+	packAuthor(p, &m.Author)
+	often(p, &m.To.ID)
+	text(p, &m.To.Kind)
+	often(p, &m.To.Seat)
+	text(p, &m.ReplyTo)
+	p.flags(&m.IsReply)
+	text(p, &m.Intent)
+	text(p, &m.Turn)
+	number(p, &m.Bytes)
+	list(p, &m.Refs, text)
+	p.moment(&m.Sent)
+	p.moment(&m.Expires)
+	p.maybe(&m.Due)
+	p.maybe(&m.FinalBy)
+	p.maybe(&m.Edited)
+	p.maybe(&m.Deleted)
+	text(p, &m.ResendOf)
+	list(p, &m.Deliveries, func(p *packer, d *Delivery) {
+		often(p, &d.To)
+		often(p, &d.At)
+		text(p, &d.State)
+		text(p, &d.Then)
+		text(p, &d.Reason)
+		number(p, &d.Attempt)
+		number(p, &d.Unconfirmed)
+		p.flags(&d.AsStub, &d.Again)
+		list(p, &d.Leases, func(p *packer, l *DeliveryLease) {
+			text(p, &l.Lease)
+			often(p, &l.By)
+			number(p, &l.Attempt)
+			p.moment(&l.Leased)
+			p.flags(&l.Late)
+			p.maybe(&l.Confirmed)
+			p.maybe(&l.Expired)
+			p.maybe(&l.Read)
+		})
+		some(p, &d.Notice, func(p *packer, n *Notice) {
+			often(p, &n.At)
+			number(p, &n.Position)
+			text(p, &n.Reason)
+			text(p, &n.State)
+			number(p, &n.Attempt)
+			number(p, &n.Unconfirmed)
+		})
+		p.maybe(&d.Hold)
+	})
+	m.packDriving(p)
+}
+
+func packAuthor(p *packer, a *events.Author) {
+	often(p, &a.ID)
+	text(p, &a.Kind)
+	often(p, &a.Harness)
+	often(p, &a.Seat)
+	often(p, &a.Person)
+	often(p, &a.Repo)
+	often(p, &a.Branch)
+	often(p, &a.Device)
 }
 
 // changed gives a message that an event changes; nil when the fold never saw it,
 // and then the event changes nothing.
 func (s *State) changed(id events.MessageID) *Message {
-	if s.Message(id) == nil {
-		return nil
-	}
-	return s.messages.change(s, string(id))
+	return s.messages.changeFound(s, string(id))
 }
 
 // Message finds a message; nil when there is none with this id.
@@ -212,7 +237,7 @@ func counts(e events.MessageSent) bool {
 }
 
 func (s *State) messageSent(e events.MessageSent, r events.Recorded) {
-	m := s.messages.begin(string(e.Message), Message{
+	m := s.messages.begin(string(e.Message), &Message{
 		ID: e.Message, Thread: e.Thread, Position: r.Position, Event: r.ID, Kind: e.Kind, Author: e.Author, To: e.To,
 		ReplyTo: e.ReplyTo, Intent: e.Intent, Turn: e.Turn, Bytes: e.Body.Bytes, Refs: e.Refs,
 		Sent: r.Time, Expires: e.Expires, Due: e.Due, FinalBy: e.FinalBy, ResendOf: e.ResendOf,
@@ -228,28 +253,34 @@ func (s *State) messageSent(e events.MessageSent, r events.Recorded) {
 		}
 		m.Deliveries = append(m.Deliveries, row)
 		s.enqueue(d.To, m)
-		s.mark(key("inbox", string(d.To), at), string(m.ID))
+		if s.makes(InboxRows) {
+			s.mark(ofBox(d.To, "inbox", at), string(m.ID))
+		}
 	}
-	sent := strconv.FormatInt(int64(r.Time), 10) + " " + string(m.ID)
-	s.mark(key("sent", string(m.Author.ID), at), sent)
-	if m.Author.Device != "" {
-		s.mark(key("sent", deviceKey(m.Author.Device), at), sent)
+	when := strconv.FormatInt(int64(r.Time), 10)
+	if s.makes(SentRows) {
+		s.mark(ofBox(m.Author.ID, "sent", at), when+" "+string(m.ID))
+		if m.Author.Device != "" {
+			s.mark(key("check", string(Device(m.Author.Device)), at), when)
+		}
+		if m.Author.Person != "" {
+			s.mark(key("check", string(events.Named(m.Author.Person)), at), when)
+		}
 	}
-	if m.Author.Person != "" && m.Author.Kind != events.KindPerson {
-		s.mark(key("sent", string(events.Named(m.Author.Person)), at), sent)
+	if s.makes(ThreadRows) {
+		class := "-"
+		switch {
+		case m.Author.Kind == events.KindPerson:
+			class = "person"
+		case counts(e):
+			class = "agent"
+		}
+		s.mark(key("thread", string(m.Thread), at), string(r.Type())+" "+class+" "+when+" "+string(m.ID))
 	}
-	class := "-"
-	switch {
-	case m.Author.Kind == events.KindPerson:
-		class = "person"
-	case counts(e):
-		class = "agent"
-	}
-	s.mark(key("talk", string(m.Thread), at), class+" "+sent)
 	s.threadSpoken(e, r, m, parent)
 }
 
-func deviceKey(host string) string { return "device:" + host }
+const devicePrefix = "device:"
 
 func (s *State) messageEdited(e events.MessageEdited, r events.Recorded) {
 	m := s.changed(e.Message)
@@ -311,12 +342,17 @@ func (s *State) messageDeleted(e events.MessageDeleted, r events.Recorded) {
 	s.threadDeleted(m)
 }
 
-// SentSince tells how many messages the sender (or, with Device, everybody on a
-// machine) sent in the time before now, as far as limit, and when the earliest
+// SentSince tells how many messages a session sent (or a person with all its
+// sessions, or everybody on a machine, with Device) in the time before now, as far as limit, and when the earliest
 // of these was sent. A send whose time lies ahead, because the clock went back
 // since, does not count: no clock may lock a sender out.
 func (s *State) SentSince(who events.Participant, now events.Time, within time.Duration, limit int) (count int, earliest events.Time) {
-	s.scan(key("sent", string(who), ""), "", true, func(_ string, value []byte) bool {
+	s.asks(SentRows)
+	sends := key("check", string(who), "")
+	if who.Session() != "" && !strings.HasPrefix(string(who), devicePrefix) {
+		sends = ofBox(who, "sent", "")
+	}
+	s.scan(sends, "", true, func(_ string, value []byte) bool {
 		at := timeIn(value)
 		age := now.Sub(at)
 		if age >= within {
@@ -332,7 +368,7 @@ func (s *State) SentSince(who events.Participant, now events.Time, within time.D
 }
 
 // Device is the participant under which a machine's sends are counted.
-func Device(host string) events.Participant { return events.Participant(deviceKey(host)) }
+func Device(host string) events.Participant { return events.Participant(devicePrefix + host) }
 
 func timeIn(value []byte) events.Time {
 	n, _ := strconv.ParseInt(word(value, 0), 10, 64)

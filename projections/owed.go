@@ -21,20 +21,20 @@ const (
 // Owed is an item that somebody has to close. Its id is that of the request, the
 // hand-off or the review that it came from: a view never makes an id.
 type Owed struct {
-	ID           string             `json:"id"`
-	Kind         OwedKind           `json:"kind"`
-	Thread       events.ThreadID    `json:"thread"`
-	Debtor       events.Participant `json:"debtor"`
-	Creditor     events.Participant `json:"creditor"`
-	DebtorSeat   string             `json:"debtor_seat,omitempty"`
-	CreditorSeat string             `json:"creditor_seat,omitempty"`
-	Since        events.Time        `json:"since"`
-	Due          *events.Time       `json:"due"`
-	Nudges       int                `json:"nudges"`
-	Nudged       *events.Time       `json:"nudged,omitempty"` // last
-	Paged        *events.Time       `json:"paged"`
-	Position     events.Position    `json:"position"`
-	Calls        []CallRef          `json:"calls,omitempty"` // that tell of it
+	ID           string
+	Kind         OwedKind
+	Thread       events.ThreadID
+	Debtor       events.Participant
+	Creditor     events.Participant
+	DebtorSeat   string
+	CreditorSeat string
+	Since        events.Time
+	Due          *events.Time
+	Nudges       int
+	Nudged       *events.Time // last
+	Paged        *events.Time
+	Position     events.Position
+	Calls        []CallRef // that tell of it
 }
 
 func (s *State) owe(t *Thread, m *Message) {
@@ -70,7 +70,7 @@ func (s *State) unmarkOwed(o Owed) {
 // keys are the rows under which an open item is found.
 func (o Owed) keys() []string {
 	at := place(o.Position)
-	keys := []string{key("owed", at), key("owes", string(o.Debtor), at), key("owing", string(o.Creditor), at)}
+	keys := []string{key("owed", at), ofBox(o.Debtor, "owes", at), ofBox(o.Creditor, "owing", at)}
 	if o.DebtorSeat != "" {
 		keys = append(keys, key("charge", o.DebtorSeat, at))
 	}
@@ -263,11 +263,11 @@ func (s *State) OwedItems(by, to []events.Participant, limit int) (items []Owed)
 	switch {
 	case len(by) > 0:
 		for _, p := range by {
-			collect(key("owes", string(p), ""))
+			collect(ofBox(p, "owes", ""))
 		}
 	case len(to) > 0:
 		for _, p := range to {
-			collect(key("owing", string(p), ""))
+			collect(ofBox(p, "owing", ""))
 		}
 	default:
 		collect(key("owed", ""))

@@ -9,22 +9,22 @@ import (
 
 // Session is what is known of one run of an agent.
 type Session struct {
-	ID         events.SessionID `json:"id"`
-	Harness    string           `json:"harness,omitempty"`
-	Cwd        string           `json:"cwd,omitempty"`
-	Repo       string           `json:"repo,omitempty"`
-	Branch     string           `json:"branch,omitempty"`
-	Title      string           `json:"title,omitempty"`
-	Person     string           `json:"person,omitempty"`
-	Device     string           `json:"device,omitempty"`
-	Process    *events.Process  `json:"process,omitempty"`
-	Transcript string           `json:"transcript,omitempty"`
-	Source     events.Source    `json:"source,omitempty"`
-	Seat       string           `json:"seat,omitempty"` // that it occupies
-	Joined     events.Time      `json:"joined"`         // last time
-	Left       *events.Time     `json:"left,omitempty"`
-	Reason     events.EndReason `json:"reason,omitempty"`
-	Joins      int              `json:"joins"` // 0: it took a seat, and was not seen to join
+	ID         events.SessionID
+	Harness    string
+	Cwd        string
+	Repo       string
+	Branch     string
+	Title      string
+	Person     string
+	Device     string
+	Process    *events.Process
+	Transcript string
+	Source     events.Source
+	Seat       string      // that it occupies
+	Joined     events.Time // last time
+	Left       *events.Time
+	Reason     events.EndReason
+	Joins      int // 0: it took a seat, and was not seen to join
 }
 
 // UnseenMax is how long a session without a process is live after it was last seen.
@@ -32,11 +32,43 @@ const UnseenMax = 12 * time.Hour
 
 // Seat is a named place that one session occupies at a time.
 type Seat struct {
-	Name     string           `json:"name"`
-	Occupant events.SessionID `json:"occupant,omitempty"`
-	Protocol int              `json:"protocol"`
-	Since    events.Time      `json:"since"`
-	Absent   *Because         `json:"absent,omitempty"` // why it is passed over
+	Name     string
+	Occupant events.SessionID
+	Protocol int
+	Since    events.Time
+	Absent   *Because // why it is passed over
+}
+
+func (s *Session) pack(p *packer) {
+	text(p, &s.ID)
+	text(p, &s.Harness)
+	text(p, &s.Cwd)
+	text(p, &s.Repo)
+	text(p, &s.Branch)
+	text(p, &s.Title)
+	text(p, &s.Person)
+	text(p, &s.Device)
+	some(p, &s.Process, func(p *packer, run *events.Process) {
+		number(p, &run.PID)
+		wide(p, &run.Start)
+		text(p, &run.Boot)
+		wide(p, &run.Space)
+	})
+	text(p, &s.Transcript)
+	text(p, &s.Source)
+	text(p, &s.Seat)
+	p.moment(&s.Joined)
+	p.maybe(&s.Left)
+	text(p, &s.Reason)
+	number(p, &s.Joins)
+}
+
+func (s *Seat) pack(p *packer) {
+	text(p, &s.Name)
+	text(p, &s.Occupant)
+	number(p, &s.Protocol)
+	p.moment(&s.Since)
+	some(p, &s.Absent, packBecause)
 }
 
 // Session finds a session that joined at some time; nil when none with this id did.

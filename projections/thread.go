@@ -10,32 +10,32 @@ import (
 
 // Thread is a root message and its replies, without the messages themselves.
 type Thread struct {
-	ID           events.ThreadID      `json:"id"`
-	Root         events.MessageID     `json:"root"`
-	Asker        events.Author        `json:"asker"` // who wrote the root
-	Participants []events.Participant `json:"participants"`
-	Seats        []string             `json:"seats,omitempty"` // that take part
-	Done         bool                 `json:"done"`
-	ClosedBy     *Closing             `json:"closed_by,omitempty"`
-	Stubs        []Stub               `json:"stubs,omitempty"` // its agents' working messages, oldest first
-	Last         events.Time          `json:"last"`            // of its stream's last event
-	Owed         []Owed               `json:"owed,omitempty"`  // its open items, oldest first
+	ID           events.ThreadID
+	Root         events.MessageID
+	Asker        events.Author // who wrote the root
+	Participants []events.Participant
+	Seats        []string // that take part
+	Done         bool
+	ClosedBy     *Closing
+	Stubs        []Stub      // its agents' working messages, oldest first
+	Last         events.Time // of its stream's last event
+	Owed         []Owed      // its open items, oldest first
 
 	// What driving has to know of it (see driving.go).
-	Began    Act                `json:"began"` // the root
-	Kind     events.MessageKind `json:"kind,omitempty"`
-	Area     *events.AreaOf     `json:"area,omitempty"`
-	Policy   events.Position    `json:"policy,omitempty"` // that its last event was decided under
-	Posts    []Post             `json:"posts,omitempty"`
-	Mirrors  []Post             `json:"mirrors,omitempty"`
-	Stickers []Sticker          `json:"stickers,omitempty"` // that lie, in the order in which they were placed
-	Handoffs []Handoff          `json:"handoffs,omitempty"`
-	Move     *Move              `json:"move,omitempty"` // the latest, unless it was replaced or cancelled
-	Reviews  []Review           `json:"reviews,omitempty"`
-	Cards    []CardOf           `json:"cards,omitempty"`
-	Hops     int                `json:"hops,omitempty"` // since a person last spoke
-	Drove    *Drove             `json:"drove,omitempty"`
-	Held     []events.MessageID `json:"held,omitempty"` // persons' messages of which copies are held
+	Began    Act // the root
+	Kind     events.MessageKind
+	Area     *events.AreaOf
+	Policy   events.Position // that its last event was decided under
+	Posts    []Post
+	Mirrors  []Post
+	Stickers []Sticker // that lie, in the order in which they were placed
+	Handoffs []Handoff
+	Move     *Move // the latest, unless it was replaced or cancelled
+	Reviews  []Review
+	Cards    []CardOf
+	Hops     int // since a person last spoke
+	Drove    *Drove
+	Held     []events.MessageID // persons' messages of which copies are held
 }
 
 // Closing is the `done` that closed a thread.
@@ -89,6 +89,27 @@ func (s *State) Pending(t *Thread, now events.Time) (awaited, overdue []Pending)
 		}
 	}
 	return awaited, overdue
+}
+
+func (t *Thread) pack(p *packer) {
+	text(p, &t.ID)
+	text(p, &t.Root)
+	packAuthor(p, &t.Asker)
+	list(p, &t.Participants, often)
+	list(p, &t.Seats, often)
+	p.flags(&t.Done)
+	some(p, &t.ClosedBy, func(p *packer, c *Closing) {
+		text(p, &c.Message)
+		often(p, &c.By)
+		p.moment(&c.Time)
+	})
+	list(p, &t.Stubs, func(p *packer, s *Stub) {
+		text(p, &s.Message)
+		p.moment(&s.Before)
+	})
+	p.moment(&t.Last)
+	list(p, &t.Owed, packOwed)
+	t.packDriving(p)
 }
 
 // Thread finds a thread; nil when there is none with this id.
@@ -194,8 +215,12 @@ func (s *State) threadDone(e events.ThreadDone, r events.Recorded) {
 // the earliest of those counted was sent. It looks past the limit for the
 // person, whose word lifts the bound however much was said since.
 func (s *State) Talk(id events.ThreadID, now events.Time, within time.Duration, limit int) (count int, person bool, earliest events.Time) {
-	s.scan(key("talk", string(id), ""), "", true, func(_ string, value []byte) bool {
-		n, _ := strconv.ParseInt(word(value, 1), 10, 64)
+	s.asks(ThreadRows)
+	s.scan(key("thread", string(id), ""), "", true, func(_ string, value []byte) bool {
+		if word(value, 0) != string(events.TypeMessageSent) {
+			return true
+		}
+		n, _ := strconv.ParseInt(word(value, 2), 10, 64)
 		at := events.Time(n)
 		age := now.Sub(at)
 		if age >= within {
@@ -204,7 +229,7 @@ func (s *State) Talk(id events.ThreadID, now events.Time, within time.Duration, 
 		if age < 0 {
 			return true
 		}
-		switch word(value, 0) {
+		switch word(value, 1) {
 		case "person":
 			person = true
 			return false
@@ -221,8 +246,9 @@ func (s *State) Talk(id events.ThreadID, now events.Time, within time.Duration, 
 
 // MessagesOf lists a thread's messages in order.
 func (s *State) MessagesOf(id events.ThreadID) (found []*Message) {
-	s.scan(key("talk", string(id), ""), "", false, func(_ string, value []byte) bool {
-		if m := s.Message(events.MessageID(word(value, 2))); m != nil {
+	s.asks(ThreadRows)
+	s.scan(key("thread", string(id), ""), "", false, func(_ string, value []byte) bool {
+		if m := s.Message(events.MessageID(word(value, 3))); m != nil {
 			found = append(found, m)
 		}
 		return true
@@ -233,12 +259,13 @@ func (s *State) MessagesOf(id events.ThreadID) (found []*Message) {
 // Named lists the positions of the events that name a thread, at and after
 // from, in order, with their types; with a limit of 0, all of them.
 func (s *State) Named(id events.ThreadID, from events.Position, limit int) (found []NamedEvent) {
+	s.asks(ThreadRows)
 	after := ""
 	if from > 0 {
-		after = key("named", string(id), place(from-1))
+		after = key("thread", string(id), place(from-1))
 	}
-	s.scan(key("named", string(id), ""), after, false, func(k string, value []byte) bool {
-		found = append(found, NamedEvent{Position: placeOf(last(k)), Type: events.Type(value)})
+	s.scan(key("thread", string(id), ""), after, false, func(k string, value []byte) bool {
+		found = append(found, NamedEvent{Position: placeOf(last(k)), Type: events.Type(word(value, 0))})
 		return limit == 0 || len(found) < limit
 	})
 	return found
@@ -253,10 +280,22 @@ type NamedEvent struct {
 // Find gives what a full id, or a prefix of one, names: at most limit threads
 // and limit messages, by id.
 func (s *State) Find(prefix string, limit int) (threads []events.ThreadID, messages []events.MessageID) {
-	s.scan(key("thread", prefix), "", false, func(k string, _ []byte) bool {
-		threads = append(threads, events.ThreadID(last(k)))
-		return len(threads) < limit
-	})
+	s.asks(allKinds) // a replay has no rows of threads and messages to search
+	for after := ""; len(threads) < limit; {
+		first := ""
+		s.scan(key("thread", prefix), after, false, func(k string, _ []byte) bool {
+			first = k
+			return false
+		})
+		if first == "" {
+			break
+		}
+		id := part(first, 1)
+		if first == key("thread", id) { // else events name one that nobody began
+			threads = append(threads, events.ThreadID(id))
+		}
+		after = key("thread", id, "\xff") // behind its events
+	}
 	s.scan(key("message", prefix), "", false, func(k string, _ []byte) bool {
 		messages = append(messages, events.MessageID(last(k)))
 		return len(messages) < limit

@@ -352,7 +352,7 @@ func (q questions) doings(l *sqlite.Ledger) map[string]func() {
 	}
 	for _, who := range []string{"ada-session", "bob-session", "cleo-session", hub} {
 		all["hook of "+who] = func() {
-			_, _ = o.Standing(events.SessionID(who), 0)
+			_, _, _ = o.Standing(events.SessionID(who), 0)
 			_, _ = o.Waits(ops.LeaseRequest{Asker: as(who)})
 			offered, _, _ := o.Lease(ops.LeaseRequest{Asker: as(who)})
 			_, _, _ = o.Confirm(as(who), offered.ID)

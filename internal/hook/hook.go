@@ -146,17 +146,14 @@ func (v *visit) hear() (err error) {
 }
 
 func (v *visit) serve() error {
-	takesPart, err := v.takesPart()
-	if err != nil {
-		return err
-	}
-	if !takesPart {
-		return v.ops.Ignore(v.ignored) // so that the next run need not ask
-	}
-	standing, err := v.ops.Standing(v.session(), v.began)
+	standing, policy, err := v.ops.Standing(v.session(), v.began)
 	switch {
-	case err != nil || standing == ops.Ended:
+	case err != nil:
 		return err
+	case !v.takesPart(policy):
+		return v.ops.Ignore(v.ignored) // so that the next run need not ask
+	case standing == ops.Ended:
+		return nil
 	case v.moment == end:
 		return v.leave(standing)
 	case v.moment == start, standing != ops.Here:
@@ -180,17 +177,13 @@ func (v *visit) note(printed bool) error {
 }
 
 // takesPart says whether the session's directory is not one that the policy ignores.
-func (v *visit) takesPart() (bool, error) {
-	inForce, err := v.ops.Policy()
-	if err != nil {
-		return false, err
-	}
-	ignored := v.ignored(inForce.Policy)
+func (v *visit) takesPart(p events.Policy) bool {
+	ignored := v.ignored(p)
 	if len(ignored) == 0 {
-		return true, nil
+		return true
 	}
 	dir := workdir.Of(v.in.Cwd).Dir
-	return !slices.ContainsFunc(ignored, func(root string) bool { return bell.Under(dir, root) }), nil
+	return !slices.ContainsFunc(ignored, func(root string) bool { return bell.Under(dir, root) })
 }
 
 // ignored lists the directories whose sessions take no part, with their symbolic

@@ -86,11 +86,10 @@ func (o *Ops) Silence(id events.SessionID) error {
 		return nil
 	}
 	return o.Ledger.Update(func(tx events.Tx) error {
-		checkpoint, err := projections.ReadCheckpoint(tx.Rows())
-		if err != nil || checkpoint.Fold != projections.FoldVersion {
-			return err
-		}
 		s := projections.On(tx.Rows())
+		if s.Fold() != projections.FoldVersion {
+			return s.Err()
+		}
 		policy := s.Policy()
 		if policy == nil || s.Session(id) == nil {
 			return s.Err()
@@ -170,7 +169,8 @@ func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal,
 		if items, err = u.items(u.held(lease)); err != nil {
 			return nil, err
 		}
-		offered.ID, offered.Until, offered.Instruction = lease.ID, &lease.Until, lease.Instruction
+		until := lease.Until
+		offered.ID, offered.Until, offered.Instruction = lease.ID, &until, lease.Instruction
 		offered.Position = recorded[len(recorded)-1].Position
 		offered.Text = render.Text(q.Budget, instruction(lease.Instruction), items)
 		for i, it := range lease.Items {

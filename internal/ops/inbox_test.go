@@ -42,7 +42,10 @@ func (d *desk) peeks(who string, thread events.ThreadID, at string) {
 			_, err := d.Waits(ops.LeaseRequest{Asker: ops.Asker{As: who}})
 			return nil, err
 		},
-		"standing": func() (*commands.Refusal, error) { _, err := d.Standing(events.SessionID(who), d.now); return nil, err },
+		"standing": func() (*commands.Refusal, error) {
+			_, _, err := d.Standing(events.SessionID(who), d.now)
+			return nil, err
+		},
 	} {
 		// Somebody may not have been there yet.
 		if r, err := look(); err != nil || r != nil && (at == "" || r.Code != commands.NotFound) {

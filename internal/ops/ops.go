@@ -166,10 +166,10 @@ func (o *Ops) update(name string, a Asker, work func(*unit) (*commands.Refusal, 
 // begin reads the state, folds it anew where another version of the folds made
 // it, and adopts a policy where there is none.
 func (u *unit) begin() error {
+	u.refresh()
 	if err := u.refold(); err != nil {
 		return err
 	}
-	u.refresh()
 	if u.policy = u.s.Policy(); u.policy != nil || u.s.Err() != nil {
 		return u.s.Err()
 	}
@@ -190,15 +190,17 @@ func (u *unit) begin() error {
 }
 
 func (u *unit) refold() error {
-	checkpoint, err := projections.ReadCheckpoint(u.tx.Rows())
-	if err != nil || checkpoint.Position == 0 || checkpoint.Fold == projections.FoldVersion {
+	switch err := u.s.Err(); {
+	case err != nil, u.s.Position() == 0, u.s.Fold() == projections.FoldVersion:
 		return err
-	}
-	if checkpoint.Fold > projections.FoldVersion {
+	case u.s.Fold() > projections.FoldVersion:
 		return fmt.Errorf("read the views: %w", events.ErrNewer)
 	}
-	_, err = u.rebuild(u.tx)
-	return err
+	if _, err := u.rebuild(u.tx); err != nil {
+		return err
+	}
+	u.refresh()
+	return nil
 }
 
 func (u *unit) refresh() { u.s = projections.On(u.tx.Rows()) }
@@ -299,11 +301,11 @@ func (u *unit) again() (recorded []events.Recorded, err error) {
 // counted, and the count becomes an event when the minute is over.
 func (u *unit) settle(name string, r *commands.Refusal) error {
 	stream, by := commands.RefusedIn(u.s, u.call, u.policy.Policy)
-	head, err := u.tx.Head(stream)
-	if err != nil {
+	count, since, err := u.tx.Tally(string(by), 0, u.now)
+	if err != nil || r == nil && count == 0 {
 		return err
 	}
-	count, since, err := u.tx.Tally(string(by), 0, u.now)
+	head, err := u.tx.Head(stream)
 	if err != nil {
 		return err
 	}
@@ -331,18 +333,17 @@ func (u *unit) settle(name string, r *commands.Refusal) error {
 func (o *Ops) look(read func(v *reading) error) error {
 	stale := false
 	err := o.Ledger.View(func(r events.Reader) error {
-		checkpoint, err := projections.ReadCheckpoint(r.Rows())
-		if err != nil {
+		v := &reading{Ops: o, r: r, s: projections.On(r.Rows()), now: o.World.Now()}
+		if err := v.s.Err(); err != nil {
 			return err
 		}
-		if checkpoint.Position > 0 && checkpoint.Fold != projections.FoldVersion {
-			if checkpoint.Fold > projections.FoldVersion {
+		if v.s.Position() > 0 && v.s.Fold() != projections.FoldVersion {
+			if v.s.Fold() > projections.FoldVersion {
 				return fmt.Errorf("read the views: %w", events.ErrNewer)
 			}
 			stale = true
 			return nil
 		}
-		v := &reading{Ops: o, r: r, s: projections.On(r.Rows()), now: o.World.Now()}
 		if err := read(v); err != nil {
 			return err
 		}

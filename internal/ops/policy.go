@@ -16,7 +16,8 @@ type PolicyInForce struct {
 func (o *Ops) Policy() (p PolicyInForce, err error) {
 	err = o.look(func(v *reading) (err error) {
 		if adopted := v.s.Policy(); adopted != nil {
-			p = PolicyInForce{Position: adopted.Position, Time: &adopted.Time, Policy: adopted.Policy}
+			at := adopted.Time
+			p = PolicyInForce{Position: adopted.Position, Time: &at, Policy: adopted.Policy}
 			return nil
 		}
 		p.Policy, err = v.World.PolicyFile()

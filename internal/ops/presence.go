@@ -99,7 +99,7 @@ const PeersMax = 500
 // Peers gives the presence view. A replay shows what the events say; whether a
 // process runs, and who is busy, is observed only of the present.
 func (o *Ops) Peers(q PeersRequest) (view projections.PeersView, refused *commands.Refusal, err error) {
-	refused, err = o.replay(q.At, func(v *reading, live bool) error {
+	refused, err = o.replay(q.At, 0, func(v *reading, live bool) error {
 		view = projections.PeersView{Peers: []projections.Peer{}, At: v.s.Position()}
 		look := o.call("", commands.Caller{}).Look
 		rows := v.s.LiveSessions()
@@ -135,10 +135,11 @@ const (
 	Unknown                 // it has to join first: it never did
 )
 
-// Standing says how a session stands for a hook that began at a moment. An end
-// that lies ahead is of a clock that went back since: it keeps nobody out.
-func (o *Ops) Standing(id events.SessionID, began events.Time) (standing Standing, err error) {
-	err = o.look(func(v *reading) error {
+// Standing says how a session stands for a hook that began at a moment, and the
+// policy in force, by which it may take no part at all. An end that lies ahead is
+// of a clock that went back since: it keeps nobody out.
+func (o *Ops) Standing(id events.SessionID, began events.Time) (standing Standing, inForce events.Policy, err error) {
+	err = o.look(func(v *reading) (err error) {
 		row := v.s.Session(id)
 		switch {
 		case row == nil:
@@ -150,7 +151,8 @@ func (o *Ops) Standing(id events.SessionID, began events.Time) (standing Standin
 		case !commands.PresenceOf(row, o.call("", commands.Caller{}).Look(row), v.now).Live:
 			standing = Missing
 		}
-		return nil
+		inForce, err = v.policy()
+		return err
 	})
-	return standing, err
+	return standing, inForce, err
 }

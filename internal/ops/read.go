@@ -36,8 +36,9 @@ func (v *reading) moment(at string) (events.Position, error) {
 }
 
 // replay runs a reading on the views as they are or, with at, on the views as
-// they were, folded from the ledger up to there.
-func (o *Ops) replay(at string, read func(v *reading, live bool) error) (*commands.Refusal, error) {
+// they were, folded from the ledger up to there, and of the kinds of rows that a
+// fold may leave out only these.
+func (o *Ops) replay(at string, only projections.Kind, read func(v *reading, live bool) error) (*commands.Refusal, error) {
 	if at == "" {
 		return caught(o.look(func(v *reading) error { return read(v, true) }))
 	}
@@ -45,8 +46,7 @@ func (o *Ops) replay(at string, read func(v *reading, live bool) error) (*comman
 	if r, err := caught(o.look(func(v *reading) (err error) { to, err = v.moment(at); return err })); r != nil || err != nil {
 		return r, err
 	}
-	memory := rows.New()
-	s := projections.On(memory)
+	s := projections.Replay(rows.New(), only)
 	var last events.Time
 	err := o.pages(1, to, func(found []events.Recorded) error {
 		for _, r := range found {
@@ -63,7 +63,7 @@ func (o *Ops) replay(at string, read func(v *reading, live bool) error) (*comman
 		return nil, err
 	}
 	return caught(o.look(func(v *reading) error {
-		v.s, v.now = projections.On(memory), last
+		v.s, v.now = s, last
 		if err := read(v, false); err != nil {
 			return err
 		}
@@ -71,29 +71,59 @@ func (o *Ops) replay(at string, read func(v *reading, live bool) error) (*comman
 	}))
 }
 
-// pages reads the ledger from one position to another, both included.
+// pages reads the ledger from one position to another, both included: each page
+// while the one before it is visited, which on two processors takes little more
+// than the longer of the two.
 func (o *Ops) pages(from, to events.Position, visit func([]events.Recorded) error) error {
-	for from <= to {
-		var found []events.Recorded
-		err := o.Ledger.View(func(r events.Reader) (err error) {
-			found, err = r.All(from, page)
+	type read struct {
+		found []events.Recorded
+		err   error
+	}
+	reads, enough := make(chan read), make(chan struct{})
+	go func() {
+		defer close(reads)
+		for from <= to {
+			found, err := o.page(from, to)
+			if err == nil && len(found) == 0 {
+				return
+			}
+			select {
+			case reads <- read{found, err}:
+			case <-enough:
+				return
+			}
+			if err != nil {
+				return
+			}
+			from = found[len(found)-1].Position + 1
+		}
+	}()
+	defer func() {
+		close(enough)
+		for range reads { // until nobody reads any more
+		}
+	}()
+	for r := range reads {
+		if r.err != nil {
+			return r.err
+		}
+		if err := visit(r.found); err != nil {
 			return err
-		})
-		if err != nil {
-			return err
 		}
-		for len(found) > 0 && found[len(found)-1].Position > to {
-			found = found[:len(found)-1]
-		}
-		if len(found) == 0 {
-			return nil
-		}
-		if err := visit(found); err != nil {
-			return err
-		}
-		from = found[len(found)-1].Position + 1
 	}
 	return nil
+}
+
+// page reads the events of one page, as far as to.
+func (o *Ops) page(from, to events.Position) (found []events.Recorded, err error) {
+	err = o.Ledger.View(func(r events.Reader) (err error) {
+		found, err = r.All(from, page)
+		return err
+	})
+	for len(found) > 0 && found[len(found)-1].Position > to {
+		found = found[:len(found)-1]
+	}
+	return found, err
 }
 
 // caught takes a refusal out of an error.
@@ -128,7 +158,7 @@ var states = []events.DeliveryState{
 
 // Inbox gives a page of what went to somebody, or of what it sent. It changes nothing.
 func (o *Ops) Inbox(q InboxRequest) (view projections.InboxView, refused *commands.Refusal, err error) {
-	refused, err = o.replay(q.At, func(v *reading, live bool) error {
+	refused, err = o.replay(q.At, projections.InboxRows|projections.SentRows, func(v *reading, live bool) error {
 		query := projections.InboxQuery{Sent: q.Sent, State: events.DeliveryState(q.State), Limit: q.Limit}
 		known := q.State == ""
 		for _, state := range states {
@@ -317,7 +347,7 @@ const OwedMax = 1000
 
 // Owed gives the open items, oldest first. It changes nothing.
 func (o *Ops) Owed(q OwedRequest) (view projections.OwedView, refused *commands.Refusal, err error) {
-	refused, err = o.replay(q.At, func(v *reading, live bool) error {
+	refused, err = o.replay(q.At, 0, func(v *reading, live bool) error {
 		sides := make([][]events.Participant, 2)
 		for i, name := range []string{q.By, q.To} {
 			if name == "" {

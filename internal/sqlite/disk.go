@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/ncruces/go-sqlite3"
@@ -21,7 +22,11 @@ type disk struct{ vfs.VFSFilename }
 
 func (d disk) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	file, flags, err := d.VFSFilename.OpenFilename(name, flags)
-	if err == nil && flags&(vfs.OPEN_WAL|vfs.OPEN_MAIN_JOURNAL) != 0 {
+	switch {
+	case err != nil:
+	case flags&vfs.OPEN_WAL != 0:
+		file = &logFile{journalFile: journalFile{file}}
+	case flags&vfs.OPEN_MAIN_JOURNAL != 0:
 		file = journalFile{file}
 	}
 	return file, flags, err
@@ -37,4 +42,79 @@ func (f journalFile) WriteAt(p []byte, off int64) (int, error) {
 		err = vfs.SystemError(err, sqlite3.FULL)
 	}
 	return n, err
+}
+
+// logFile is a write-ahead log that is synced no more often than it has to be. A
+// short command begins the log, commits once and is the last to close it: of the
+// four syncs of SQLite two are for nothing.
+//
+// SQLite syncs a log's header before it writes frames behind it: should the new
+// header be lost while frames overwrite old ones, the old header would vouch for
+// what is left of the old frames. In an empty log there are none. A header that is
+// lost there loses frames that nobody was told of, and the commit's own sync makes
+// all of them durable. So that an empty log is one on the disk too, to empty it is
+// to sync it.
+//
+// And SQLite syncs a log before it moves it into the file, because some process
+// may have died between its last write and its sync. Where this handle began the
+// log, has synced all that it wrote, and the log ends there and still has that
+// header, nobody has.
+type logFile struct {
+	journalFile
+	header  []byte // that this handle gave to an empty log
+	end     int64  // of what it wrote there
+	unsaved bool   // some of that, but for the header, is not synced
+}
+
+// logHeaderBytes is how long the header of a log is.
+const logHeaderBytes = 32
+
+func (f *logFile) WriteAt(p []byte, off int64) (int, error) {
+	switch {
+	case off > 0:
+		f.unsaved = true
+	case len(p) == logHeaderBytes && f.isEmpty():
+		f.header, f.end, f.unsaved = bytes.Clone(p), 0, false
+	default:
+		f.header = nil
+	}
+	f.end = max(f.end, off+int64(len(p)))
+	return f.journalFile.WriteAt(p, off)
+}
+
+func (f *logFile) isEmpty() bool {
+	size, err := f.Size()
+	return err == nil && size == 0
+}
+
+func (f *logFile) Truncate(size int64) error {
+	f.header = nil
+	err := f.journalFile.Truncate(size)
+	if err == nil && size == 0 {
+		err = f.journalFile.Sync(vfs.SYNC_NORMAL)
+	}
+	return err
+}
+
+func (f *logFile) Sync(flags vfs.SyncFlag) error {
+	if f.header != nil && !f.unsaved && f.isMine() {
+		return nil
+	}
+	if err := f.journalFile.Sync(flags); err != nil {
+		return err
+	}
+	f.unsaved = false
+	return nil
+}
+
+// isMine says whether nobody else has written to the log since this handle last
+// did: who had would have made it longer, or begun it anew.
+func (f *logFile) isMine() bool {
+	var header [logHeaderBytes]byte
+	size, err := f.Size()
+	if err != nil || size != f.end {
+		return false
+	}
+	n, err := f.ReadAt(header[:], 0)
+	return n == len(header) && err == nil && bytes.Equal(header[:], f.header)
 }

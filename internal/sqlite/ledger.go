@@ -71,6 +71,7 @@ type Ledger struct {
 	connections pool
 	pulse       pulse
 	watch       watch
+	kept        kept
 	scrub       bool      // a body was dropped, and may still be in the write-ahead log
 	inTheWay    time.Time // when a reader last kept it there
 }
@@ -127,7 +128,7 @@ func open(path string, project events.Projector, o options) (*Ledger, error) {
 		journal: o.journal,
 		project: project,
 		ticket:  ticket{path: beside + ".lock", waitMax: o.ticketWaitMax},
-		pulse:   pulse{path: beside + ".pulse"},
+		pulse:   pulse(beside + ".pulse"),
 	}
 	l.connections.init(func() (*connection, error) { return connect(path, o) })
 	l.watch.init(l.end, o.lookEvery)
@@ -156,9 +157,13 @@ func (l *Ledger) View(fn func(events.Reader) error) (err error) {
 	if err := c.exec("BEGIN"); err != nil {
 		return fmt.Errorf("view ledger: %w", err)
 	}
-	r := &reader{c}
+	r := &reader{c: c, kept: l.kept.take()}
 	defer r.end()
-	return fn(r)
+	if err := fn(r); err != nil {
+		return err
+	}
+	l.kept.giveBack(r.kept)
+	return nil
 }
 
 // Update calls fn once. It has the outcomes that [events.Ledger] promises. An
@@ -185,7 +190,7 @@ func (l *Ledger) Update(fn func(events.Tx) error) (err error) {
 		return fmt.Errorf("update ledger: %w", err)
 	}
 	faults.Point("began")
-	t := &tx{reader: &reader{c}, project: l.project}
+	t := &tx{reader: &reader{c: c, kept: l.kept.take()}, project: l.project}
 	defer t.end()
 	if err := fn(t); err != nil {
 		return err
@@ -193,6 +198,7 @@ func (l *Ledger) Update(fn func(events.Tx) error) (err error) {
 	if err := l.commit(c, t); err != nil {
 		return fmt.Errorf("update ledger: %w", err)
 	}
+	l.kept.giveBack(t.kept)
 	return nil
 }
 
@@ -237,7 +243,6 @@ func (l *Ledger) Close() (err error) {
 	l.connections.refuse(errClosed)
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	defer l.pulse.close()
 	defer l.ticket.close()
 	faults.Point("closing")
 	if err := l.connections.close(); err != nil {
@@ -265,6 +270,27 @@ func (l *Ledger) guard(err *error) (end func()) {
 			panic(p)
 		}
 	}
+}
+
+// kept is what the fold knows of the rows, from one transaction to the next that
+// takes it. One that fails does not give it back.
+type kept struct {
+	mu   sync.Mutex
+	fold any
+}
+
+func (k *kept) take() any {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	fold := k.fold
+	k.fold = nil
+	return fold
+}
+
+func (k *kept) giveBack(fold any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.fold = fold
 }
 
 func (l *Ledger) end() (end events.Position, err error) {

@@ -96,6 +96,7 @@ func TestOnlyTheOwnerMayReadTheFiles(t *testing.T) {
 	path := filepath.Join(folder, "ledger.db")
 	l := opened(t, path, testOptions())
 	must(t, appendTo(l, note("a", -1, "1")))
+	must(t, l.Wait(t.Context(), 0)) // who waits makes the pulse
 	for name, want := range map[string]os.FileMode{
 		".": 0o700, "..": 0o700, "ledger.db": 0o600, "ledger.db-wal": 0o600, "ledger.db-shm": 0o600,
 		"ledger.lock": 0o600, "ledger.pulse": 0o600,
@@ -387,4 +388,34 @@ func TestAnyNumberMayCloseTheLedgerAtOnce(t *testing.T) {
 		})
 	}
 	closers.Wait()
+}
+
+func TestWhatTheFoldKeepsIsForTheNextTransactionUnlessThisOneFails(t *testing.T) {
+	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"), testOptions())
+	kept := func() (fold any) {
+		must(t, l.View(func(r events.Reader) error {
+			fold = r.Rows().(events.Keeper).Kept()
+			return nil
+		}))
+		return fold
+	}
+	keep := func(fold string, then func(events.Tx) error) error {
+		return l.Update(func(tx events.Tx) error {
+			tx.Rows().(events.Keeper).Keep(fold)
+			return then(tx)
+		})
+	}
+	must(t, keep("first", func(events.Tx) error { return nil }))
+	if got := kept(); got != "first" || kept() != got {
+		t.Errorf("kept is %v", got)
+	}
+	for name, fails := range map[string]func(events.Tx) error{
+		"an error":     func(events.Tx) error { return errors.New("no") },
+		"rows cleared": func(tx events.Tx) error { return tx.ClearRows() },
+	} {
+		_ = keep("second", fails)
+		if got := kept(); got != nil {
+			t.Errorf("after %s kept is %v", name, got)
+		}
+	}
 }

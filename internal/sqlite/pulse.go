@@ -20,7 +20,7 @@ const lookEvery = time.Second
 // whichever process appended, or the context's error when that comes first. A
 // waiter is woken; it does not poll.
 func (l *Ledger) Wait(ctx context.Context, after events.Position) error {
-	l.watch.start(l.pulse.path)
+	l.watch.start(string(l.pulse))
 	// Look only now: what is committed from here on wakes the watch.
 	end, err := l.end()
 	if err != nil {
@@ -43,30 +43,14 @@ func (l *Ledger) Wait(ctx context.Context, after events.Position) error {
 	}
 }
 
-// pulse is the file that a writer touches after a commit. What is written does
-// not matter, and that it fails does not either: the waiters look every
-// lookEvery anyway. It is for one goroutine at a time.
-type pulse struct {
-	path string
-	file *os.File
-}
+// pulse is the path of the file that a writer touches after a commit. Who waits
+// makes it; where it is not there, nobody does. That a touch fails does not
+// matter: the waiters look every lookEvery anyway.
+type pulse string
 
-func (p *pulse) ring() {
-	if p.file == nil {
-		f, err := os.OpenFile(p.path, os.O_WRONLY|os.O_CREATE, 0o600)
-		if err != nil {
-			return
-		}
-		p.file = f
-	}
-	p.file.WriteAt([]byte{'.'}, 0)
-}
-
-func (p *pulse) close() {
-	if p.file != nil {
-		p.file.Close()
-		p.file = nil
-	}
+func (p pulse) ring() {
+	now := time.Now()
+	os.Chtimes(string(p), now, now)
 }
 
 // watch knows how far the ledger is known to reach, and tells all waiters of

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/ncruces/go-sqlite3"
@@ -14,7 +15,8 @@ const columns = `position, stream, revision, id, type, version, time, actor, com
 
 // reader reads one snapshot, until its transaction ends.
 type reader struct {
-	c *connection // nil from then on
+	c    *connection // nil from then on
+	kept any         // what the fold knows of the rows
 }
 
 // end ends the transaction, without a trace if it was not committed.
@@ -92,7 +94,12 @@ func (r *reader) Event(id events.EventID) (events.Recorded, bool, error) {
 }
 
 func (r *reader) page(what, sql string, args ...any) (page []events.Recorded, err error) {
-	err = r.query(what, func(s *sqlite3.Stmt) { page = append(page, stored(s)) }, sql, args...)
+	err = r.query(what, func(s *sqlite3.Stmt) {
+		if len(page) == cap(page) {
+			page = slices.Grow(page, max(1, 3*len(page))) // an event is large: few steps to a long page
+		}
+		page = append(page, stored(s))
+	}, sql, args...)
 	return page, err
 }
 

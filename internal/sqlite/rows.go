@@ -22,7 +22,13 @@ type table struct {
 	tx *tx // nil in a view
 }
 
-var _ events.Rows = table{}
+var (
+	_ events.Rows   = table{}
+	_ events.Keeper = table{}
+)
+
+func (t table) Kept() any     { return t.kept }
+func (t table) Keep(fold any) { t.kept = fold }
 
 func (t table) Get(key string) (value []byte, err error) {
 	err = t.query("row", func(s *sqlite3.Stmt) { value = s.ColumnBlob(0, []byte{}) },
@@ -44,8 +50,7 @@ func (t table) Put(key string, value []byte) error {
 	case value == nil:
 		return t.tx.write("remove row", `DELETE FROM rows WHERE key = ?`, []byte(key))
 	}
-	return t.tx.write("put row", `INSERT INTO rows (key, value) VALUES (?, ?)
-		ON CONFLICT (key) DO UPDATE SET value = excluded.value`, []byte(key), value)
+	return t.tx.write("put row", `REPLACE INTO rows (key, value) VALUES (?, ?)`, []byte(key), value)
 }
 
 // Scan visits rows as [events.Rows] says, and what visit puts as [rows.Rows]

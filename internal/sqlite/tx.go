@@ -21,6 +21,7 @@ type tx struct {
 	appended bool
 	dropped  bool // a body
 	writes   int
+	asked    asked
 }
 
 // alive is why the transaction can do nothing more; nil while it can.
@@ -50,6 +51,29 @@ func (t *tx) write(what, sql string, args ...any) error {
 	return nil
 }
 
+// asked is the head of a stream that was asked for last: who appends asks first.
+type asked struct {
+	stream events.Stream
+	head   events.Revision
+	digest events.Digest
+}
+
+func (t *tx) Head(stream events.Stream) (events.Revision, error) {
+	head, _, err := t.head(stream)
+	return head, err
+}
+
+func (t *tx) head(stream events.Stream) (events.Revision, events.Digest, error) {
+	if t.c != nil && stream != "" && stream == t.asked.stream {
+		return t.asked.head, t.asked.digest, nil
+	}
+	head, digest, err := t.reader.head(stream)
+	if err == nil {
+		t.asked = asked{stream, head, digest}
+	}
+	return head, digest, err
+}
+
 func (t *tx) Rows() events.Rows { return table{reader: t.reader, tx: t} }
 
 func (t *tx) Append(b events.Batch) ([]events.Recorded, error) {
@@ -57,6 +81,7 @@ func (t *tx) Append(b events.Batch) ([]events.Recorded, error) {
 		return nil, fmt.Errorf("append to %s: %w", b.Stream, err)
 	}
 	head, digest, err := t.head(b.Stream)
+	t.asked = asked{}
 	if err == nil && head != b.Expected {
 		return nil, fmt.Errorf("append to %s at revision %d, expected %d: %w", b.Stream, head, b.Expected, events.ErrConflict)
 	}
@@ -162,6 +187,7 @@ func (t *tx) store(r events.Recorded, p events.Proposed) error {
 }
 
 func (t *tx) ClearRows() error {
+	t.kept = nil
 	err := t.write("clear rows", `DELETE FROM rows`)
 	faults.Point("rows-cleared")
 	return err
