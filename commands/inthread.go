@@ -171,7 +171,7 @@ func (d *inThread) follow(to string, from ...string) {
 	for _, o := range d.t.Owed {
 		i := slices.IndexFunc(from, func(seat string) bool { return seat != to && o.OwedBy(seat) })
 		switch {
-		case i < 0:
+		case i < 0 || d.lapses(o.ID):
 		case !o.OwedTo(to):
 			passed[from[i]] = append(passed[from[i]], o.ID)
 		case o.Kind == projections.OwedHandoff:
@@ -203,6 +203,14 @@ func (d *inThread) lapse() {
 	if h := d.t.OpenOffer(); h != nil {
 		d.add(events.HandoffClosed{Handoff: h.ID, Thread: d.t.ID, By: d.from.ID, Reason: events.HandoffLapsed}, nil)
 	}
+}
+
+// lapses says whether an item is the offer that this command lets lapse.
+func (d *inThread) lapses(item string) bool {
+	return slices.ContainsFunc(d.out, func(p events.Proposed) bool {
+		e, is := p.Event.(events.HandoffClosed)
+		return is && e.Handoff == events.HandoffID(item)
+	})
 }
 
 // restamp takes off every sticker that a seat placed and puts one on, by the hand

@@ -634,7 +634,7 @@ func (d *draft) root() {
 	if d.area = AreaOf(d.from, d.Kind, string(d.body), string(d.payload), d.policy); d.area == nil {
 		return
 	}
-	e := events.MessageSent{Kind: d.Kind, Author: d.from, To: d.to.Recipient, Mentions: d.mentions, Area: d.area}
+	e := events.MessageSent{Kind: d.Kind, Author: d.from, To: d.to.Recipient, Mentions: d.mentions, Group: d.group, Area: d.area}
 	if d.To == "" && d.Kind != events.KindAlert {
 		e.To.Kind = events.KindSeat // whichever: it will be the driver's
 		e.To.ID = events.Named(d.area.Seat)
@@ -793,7 +793,7 @@ func (d *draft) copies() (out []events.Delivery) {
 		out = append(out, events.Delivery{To: events.Named(seat), State: state, Hold: hold})
 	}
 	takesPart := d.from.Seat != "" || d.to.Kind == events.KindSeat || d.to.Seat != "" || len(d.mentions) > 0 || d.group
-	if takesPart || d.Kind == events.KindAlert || d.thread != nil && len(d.thread.Seats) > 0 {
+	if takesPart || d.Kind == events.KindAlert || d.thread != nil && (len(d.thread.Seats) > 0 || d.thread.Group) {
 		give(d.driver.Seat, nil)
 	}
 	for _, seat := range d.policy.Seats {

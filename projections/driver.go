@@ -109,7 +109,7 @@ func (s *State) Present() []string { return s.rosterOf(s.Policy()).present() }
 
 // driven says whether the thread is one that has a driver, once there are seats.
 func (t *Thread) driven() bool {
-	return len(t.Seats) > 0 || t.Kind == events.KindAlert ||
+	return len(t.Seats) > 0 || t.Group || t.Kind == events.KindAlert ||
 		t.Asker.Kind == events.KindPerson || t.Asker.Kind == events.KindBot
 }
 

@@ -165,6 +165,7 @@ func (t *Thread) spoken(e events.MessageSent, at Act) {
 	if e.Hop > 0 {
 		t.Hops = e.Hop
 	}
+	t.Group = t.Group || e.Group
 	for _, name := range e.Mentions {
 		t.seated(name)
 		t.joins(events.Named(name))

@@ -24,6 +24,7 @@ type Thread struct {
 	// What driving has to know of it (see driving.go).
 	Began    Act                `json:"began"` // the root
 	Kind     events.MessageKind `json:"kind,omitempty"`
+	Group    bool               `json:"group,omitempty"` // all seats were mentioned at once
 	Area     *events.AreaOf     `json:"area,omitempty"`
 	Policy   events.Position    `json:"policy,omitempty"` // that its last event was decided under
 	Posts    []Post             `json:"posts,omitempty"`

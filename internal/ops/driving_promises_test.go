@@ -360,7 +360,11 @@ func (w *witness) says(th *talk, m *utterance) {
 	if e.To.Kind == events.KindSeat {
 		th.seats[e.To.ID.Name()] = true
 	}
-	for _, name := range e.Mentions {
+	mentioned := e.Mentions
+	if e.Group {
+		mentioned = offices
+	}
+	for _, name := range mentioned {
 		th.seats[name] = true
 	}
 	w.hops(th, e)
@@ -386,6 +390,30 @@ func (w *witness) says(th *talk, m *utterance) {
 	}
 	if e.Turn == events.Final {
 		w.answers(th, e)
+	}
+}
+
+// reaches: where a seat takes part a message goes to the driver too, and in any
+// case to each seat that it mentions; but not to who wrote it or has it anyway.
+func (w *witness) reaches(th *talk, m *utterance) {
+	e := m.sent
+	if e.Kind != events.KindMessage && e.Kind != events.KindAlert {
+		return
+	}
+	called := e.Mentions
+	if e.Group {
+		called = offices
+	}
+	driver := th.before
+	if e.ReplyTo == "" {
+		driver = w.driver(th)
+	}
+	if len(th.seats) > 0 && driver != "" || e.Kind == events.KindAlert {
+		called = append(slices.Clone(called), driver)
+	}
+	for _, seat := range called {
+		has := seat == e.Author.Seat || seat == e.To.Seat
+		w.holds(has || m.copyTo(events.Named(seat)) != nil, "a message goes to the driver and to the seats that it mentions: "+seat)
 	}
 }
 
