@@ -24,7 +24,7 @@ func (c PlaceAck) Decide(s *projections.State, now events.Time, p events.Policy)
 			example("decklog ack MESSAGE act")
 	}
 	if !c.Caller.Known() {
-		return nil, refuse(NoCaller, "nobody can tell who acks").example("decklog ack MESSAGE act --as SESSION")
+		return nil, c.nobody("who acks").example("decklog ack MESSAGE act --as SESSION")
 	}
 	from, live := c.author(s, now, p)
 	if !live {

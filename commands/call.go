@@ -38,6 +38,14 @@ type Caller struct {
 // Known says whether it can be told who acts.
 func (c Caller) Known() bool { return c.ID != "" }
 
+// nobody refuses a caller who cannot be told, and says what was looked for.
+func (c Call) nobody(what string) *Refusal {
+	if c.OSUser == "" {
+		return refuse(NoCaller, "nobody can tell %s", what)
+	}
+	return refuse(NoCaller, "nobody can tell %s: this runs in no session that is known, and its user %s is no person of the policy", what, c.OSUser)
+}
+
 // Observation is what was seen of a session, outside of its events.
 type Observation struct {
 	Gone bool         // its process is there no more

@@ -67,9 +67,11 @@ func (c Card) Decide(s *projections.State, now events.Time, p events.Policy) ([]
 	case strings.TrimSpace(string(subject)) == "":
 		return bad("the card does not say what it is about")
 	case own == nil:
-		return Send{Call: c.Call, Kind: events.KindCard, ReplyTo: string(d.t.Root), Body: subject, Card: &card}.Decide(s, now, p)
+		out, r := Send{Call: c.Call, Kind: events.KindCard, ReplyTo: string(d.t.Root), Body: subject}.Decide(s, now, p)
+		return d.beside(out, events.CardPosted{Message: c.ID.Message(), Thread: d.t.ID, Card: card}), r
 	}
-	return c.edits(own.Message, subject, card, s, now, p)
+	out, r := Edit{Call: c.Call, Message: string(own.Message), Body: subject}.Decide(s, now, p)
+	return d.beside(out, events.CardUpdated{Message: own.Message, Thread: d.t.ID, Card: card}), r
 }
 
 // ownCard is the card of the seat that asks; nil: it has none in this thread.
@@ -80,14 +82,12 @@ func (d *inThread) ownCard() *projections.CardOf {
 	return d.t.Card(d.from.Seat)
 }
 
-// edits is an edit that changes what a card says beside its text, too.
-func (c Card) edits(m events.MessageID, subject []byte, card events.Card, s *projections.State, now events.Time, p events.Policy) ([]events.Proposed, *Refusal) {
-	out, r := Edit{Call: c.Call, Message: string(m), Body: subject}.Decide(s, now, p)
-	if r != nil {
-		return nil, r
+// beside adds an event to what was decided of the thread; nothing to nothing.
+func (d *inThread) beside(out []events.Proposed, e events.Event) []events.Proposed {
+	if len(out) == 0 {
+		return out
 	}
-	edited := out[0].Event.(events.MessageEdited)
-	edited.Card = &card
-	out[0].Event = edited
-	return out, nil
+	d.out, d.cause = out, out[0].ID
+	d.add(e, nil)
+	return d.out
 }

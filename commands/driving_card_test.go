@@ -20,12 +20,13 @@ func TestDrivingACardIsOneReplyEditedInPlace(t *testing.T) {
 	t.Run("row 103: alert thread, no card yet", func(t *testing.T) {
 		st := newStage(t, castPolicy())
 		root := st.alert("bot:watch", "disk full")
-		sent := st.does(st.card(smithsSession, root, "investigating"))[0].Event.(events.MessageSent)
+		recorded := st.does(st.card(smithsSession, root, "investigating"))
+		sent := recorded[0].Event.(events.MessageSent)
 		if sent.Kind != events.KindCard || sent.ReplyTo != root.ID || sent.Thread != root.Thread || sent.Turn != events.Final {
 			t.Errorf("posted %+v", sent)
 		}
-		if want := (events.Card{Driver: "smith", Work: "owner-a", Status: events.CardInvestigating}); *sent.Card != want {
-			t.Errorf("the card says %+v, want %+v", *sent.Card, want)
+		if want := (events.Card{Driver: "smith", Work: "owner-a", Status: events.CardInvestigating}); recorded[1].Event != (events.CardPosted{Message: sent.Message, Thread: root.Thread, Card: want}) {
+			t.Errorf("the card says %+v, want %+v", recorded[1].Event, want)
 		}
 	})
 
@@ -49,7 +50,7 @@ func TestDrivingACardIsOneReplyEditedInPlace(t *testing.T) {
 		}
 		st.refused(st.card(smithsSession, root, "blocked"), commands.NotDriver)
 		closed := st.does(st.card(smithsSession, root, "done"))[0].Event.(events.MessageEdited)
-		if closed.Message != old.Message || closed.Card.Status != events.CardDone {
+		if closed.Message != old.Message || st.s.Thread(root.Thread).Card("smith").Status != events.CardDone {
 			t.Errorf("the old card is not closed by its author: %+v", closed)
 		}
 		if shown := st.s.Thread(root.Thread).Card("trinity"); shown == nil || shown.Status != events.CardDriving {

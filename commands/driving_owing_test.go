@@ -126,7 +126,7 @@ func TestDrivingWhatIsOwedIsRemindedThreeTimesAndThenPaged(t *testing.T) {
 		st.says(smithsSession, "on it", replyTo(root))
 		st.asks(smithsSession, root, "4f2a9c1")
 		same(t, st.at(30*minute-1).sweeps(ownerA))
-		same(t, st.at(30*minute).sweeps(ownerA), "page [@owner-a @owner-b]: @trinity holds it: no_label")
+		same(t, st.at(30*minute).sweeps(ownerA), "review.timed_out", "page [@owner-a @owner-b]: @trinity holds it: no_label")
 		same(t, st.at(500*minute).sweeps(ownerA))
 	})
 	t.Run("an accepted hand-off is owed anew, with nudges of its own", func(t *testing.T) {

@@ -161,6 +161,28 @@ func TestDrivingAReviewIsOfOneCommitByAnotherSeat(t *testing.T) {
 		}
 	})
 
+	t.Run("another seat's label does not outweigh one that calls the owners", func(t *testing.T) {
+		st, root := begin(t, "oracle")
+		st.labels(trinitysSession, st.asks(smithsSession, root, commitA).Review, "bandage", "low")
+		again := st.does(commands.ReviewAsk{Call: st.call(smithsSession), Thread: string(root.Thread), Commit: commitA, To: "oracle"})
+		for _, r := range again {
+			if asked, is := r.Event.(events.ReviewAsked); is {
+				st.labels(oraclesSession, asked.Review, "low", "root") // in either order
+			}
+		}
+		if st.cleared(root, commitA) {
+			t.Error("a bandage was cleared by asking somebody else")
+		}
+	})
+
+	t.Run("a commit that was named short clears no longer name", func(t *testing.T) {
+		st, root := begin(t)
+		st.labels(trinitysSession, st.asks(smithsSession, root, commitA[:7]).Review, "root", "low")
+		if !st.cleared(root, commitA[:7]) || st.cleared(root, commitA[:7]+"ffffffffff") {
+			t.Error("seven digits are taken for a whole hash")
+		}
+	})
+
 	for _, c := range []struct {
 		what, by, author, to, absent string
 		want                         string // the reviewer; or a refusal's code

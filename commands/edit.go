@@ -119,7 +119,7 @@ func (c Delete) Decide(s *projections.State, now events.Time, p events.Policy) (
 // own finds a message that the caller wrote and did not delete.
 func (c Call) own(s *projections.State, id string, now events.Time, p events.Policy) (*projections.Message, events.Author, *Refusal) {
 	if !c.Caller.Known() {
-		return nil, events.Author{}, refuse(NoCaller, "nobody can tell who is asking")
+		return nil, events.Author{}, c.nobody("who is asking")
 	}
 	author, live := c.author(s, now, p)
 	if !live {

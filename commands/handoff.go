@@ -92,11 +92,11 @@ func (d *inThread) due(after events.Span) *events.Time {
 
 // handoff finds a hand-off by its id, or a refusal.
 func (c Call) handoff(s *projections.State, id string, now events.Time, p events.Policy) (*inThread, *projections.Handoff, *Refusal) {
-	id = strings.TrimSpace(id)
+	id = whole(s.HandoffsWith, id)
 	thread := s.ThreadOfHandoff(events.HandoffID(id))
 	if thread == "" {
 		if !c.Caller.Known() {
-			return nil, nil, refuse(NoCaller, "nobody can tell who is asking")
+			return nil, nil, c.nobody("who is asking")
 		}
 		return nil, nil, refuse(NotFound, "no hand-off has the id %q", id).
 			fix("take the id from the thread or from what is owed").example("decklog owed")
@@ -111,6 +111,18 @@ func (c Call) handoff(s *projections.State, id string, now events.Time, p events
 	}
 	d.cause = h.Event
 	return d, h, nil
+}
+
+// whole is the id that a prefix stands for; as it is given where none, or more than
+// one, begins so.
+func whole[ID ~string](with func(string, int) []ID, id string) string {
+	id = strings.TrimSpace(id)
+	if len(id) >= PrefixMin {
+		if found := with(id, 2); len(found) == 1 {
+			return string(found[0])
+		}
+	}
+	return id
 }
 
 // decided refuses to answer a hand-off that is answered.
@@ -155,9 +167,9 @@ func (c HandoffAccept) Decide(s *projections.State, now events.Time, p events.Po
 func (d *inThread) answers(h *projections.Handoff, verb string) *Refusal {
 	switch {
 	case d.from.Seat != h.To:
-		return refuse(NotYours, "hand-off %s is offered to seat %s, and %s asks to %s it", h.ID, h.To, d.who(), verb).
+		return d.here(refuse(NotYours, "hand-off %s is offered to seat %s, and %s asks to %s it", h.ID, h.To, d.who(), verb).
 			fix("leave the answer to the seat that was asked; a person moves the thread with a sticker").
-			example("decklog sticker place %s %s", d.t.ID, h.To)
+			example("decklog sticker place %s %s", d.t.ID, h.To))
 	case h.State != projections.HandoffIsOffered:
 		return d.decided(h)
 	}
@@ -216,8 +228,8 @@ func (c HandoffClose) Decide(s *projections.State, now events.Time, p events.Pol
 	}
 	switch {
 	case !party:
-		return nil, refuse(NotYours, "hand-off %s is from %s to %s, and %s asks to close it", h.ID, h.From, h.To, d.who()).
-			fix("leave it to one of the two seats, or to a person").example("decklog thread %s", d.t.ID)
+		return nil, d.here(refuse(NotYours, "hand-off %s is from %s to %s, and %s asks to close it", h.ID, h.From, h.To, d.who()).
+			fix("leave it to one of the two seats, or to a person").example("decklog thread %s", d.t.ID))
 	case h.State == projections.HandoffIsClosed || h.State == projections.HandoffIsDeclined:
 		return nil, d.decided(h)
 	}

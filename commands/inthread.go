@@ -64,7 +64,7 @@ type inThread struct {
 // within finds out who asks, who must be there, and the thread that is named.
 func (c Call) within(s *projections.State, id string, now events.Time, p events.Policy) (*inThread, *Refusal) {
 	if !c.Caller.Known() {
-		return nil, refuse(NoCaller, "nobody can tell who is asking")
+		return nil, c.nobody("who is asking")
 	}
 	d := &inThread{Call: c, s: s, now: now, policy: p}
 	var live bool
@@ -96,8 +96,11 @@ func (d *inThread) notDriver(what string) *Refusal {
 	r := refuse(NotDriver, "%s does not drive thread %s: %s", d.who(), d.t.ID, drivenBy(d.driver)).
 		fix("ask the seat that drives to %s", what)
 	r.Thread = d.t.ID
-	if d.driver.Seat != "" {
-		return r.example(`decklog send --to @%s --reply-to %s --intent request -- "May I take this over?"`, d.driver.Seat, d.t.Root)
+	switch {
+	case d.person():
+		return r.fix("a person moves a thread with a sticker").example("decklog sticker place %s SEAT", d.t.ID)
+	case d.driver.Seat != "": // in a thread of its own: a post in this one may itself move it
+		return r.example(`decklog send --to @%s --intent request -- "May I take thread %s over?"`, d.driver.Seat, d.t.ID)
 	}
 	return r.example("decklog driver %s --why", d.t.ID)
 }
@@ -171,7 +174,7 @@ func (d *inThread) follow(to string, from ...string) {
 	for _, o := range d.t.Owed {
 		i := slices.IndexFunc(from, func(seat string) bool { return seat != to && o.OwedBy(seat) })
 		switch {
-		case i < 0:
+		case i < 0 || d.lapses(o.ID):
 		case !o.OwedTo(to):
 			passed[from[i]] = append(passed[from[i]], o.ID)
 		case o.Kind == projections.OwedHandoff:
@@ -203,6 +206,14 @@ func (d *inThread) lapse() {
 	if h := d.t.OpenOffer(); h != nil {
 		d.add(events.HandoffClosed{Handoff: h.ID, Thread: d.t.ID, By: d.from.ID, Reason: events.HandoffLapsed}, nil)
 	}
+}
+
+// lapses says whether an item is the offer that this command lets lapse.
+func (d *inThread) lapses(item string) bool {
+	return slices.ContainsFunc(d.out, func(p events.Proposed) bool {
+		e, is := p.Event.(events.HandoffClosed)
+		return is && e.Handoff == events.HandoffID(item)
+	})
 }
 
 // restamp takes off every sticker that a seat placed and puts one on, by the hand

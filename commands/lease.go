@@ -154,10 +154,17 @@ func (c Taking) callReady(s *projections.State, at events.Participant, q project
 	switch {
 	case call.State == events.StateLeased && s.Lease(call.Lease).Runs(now):
 		return item, false
+	case call.Type == events.TypeOwedPaged && at != c.Who && c.seated(s):
+		return item, false // it is for a person, and the debtor may be this very seat
 	case c.Stopping:
 		return item, call.Type == events.TypeHandoffOffered && call.Attempt == 0
 	}
 	return item, true
+}
+
+func (c Taking) seated(s *projections.State) bool {
+	row := s.Session(c.Who.Session())
+	return row != nil && seatOf(s, row) != ""
 }
 
 // takesFor says whether this session is one that takes a person's message: it
@@ -194,7 +201,7 @@ type Lease struct {
 // lease and the taking from the mailbox of a seat or a person are one command.
 func (c Lease) Decide(s *projections.State, now events.Time, p events.Policy) ([]events.Proposed, *Refusal) {
 	if !c.Caller.Known() {
-		return nil, refuse(NoCaller, "nobody can tell whose mailbox is meant").example("decklog lease --as SESSION")
+		return nil, c.nobody("whose mailbox is meant").example("decklog lease --as SESSION")
 	}
 	if _, live := c.author(s, now, p); !live {
 		return nil, NotLive(s, c.Call, now)

@@ -3,7 +3,6 @@ package commands
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"decklog/events"
 	"decklog/projections"
@@ -78,6 +77,9 @@ func (d *due) owing(boxes []events.Participant) {
 			d.add(stream, cause, fmt.Sprintf("nudged %d", next.Nudge),
 				events.OwedNudged{Thread: o.Thread, Item: o.ID, Debtor: o.Debtor, Nudge: next.Nudge})
 		} else {
+			if o.Kind == projections.OwedReview {
+				d.add(stream, cause, "timed out", events.ReviewTimedOut{Review: events.ReviewID(o.ID), Thread: o.Thread})
+			}
 			d.add(stream, cause, "paged",
 				events.OwedPaged{Thread: o.Thread, Item: o.ID, Owners: owners, Debtor: o.Debtor, Reason: next.Page})
 		}
@@ -188,7 +190,7 @@ func (c OwedClose) Decide(s *projections.State, now events.Time, p events.Policy
 	const example = `decklog owed close ITEM --reason "settled by word of mouth"`
 	switch {
 	case !c.Caller.Known():
-		return nil, refuse(NoCaller, "nobody can tell who closes the item").example("%s", example)
+		return nil, c.nobody("who closes the item").example("%s", example)
 	case c.Caller.Kind != events.KindPerson:
 		return nil, refuse(PersonOnly, "%s is no person, and only a person closes what is owed without an answer", c.Caller.ID).
 			fix("answer the item, or ask a person to close it").example("decklog owed --by %s", or(safeWord(string(c.Caller.ID)), "SESSION"))
@@ -200,7 +202,7 @@ func (c OwedClose) Decide(s *projections.State, now events.Time, p events.Policy
 	if r != nil {
 		return nil, r
 	}
-	id := strings.TrimSpace(c.Item)
+	id := whole(func(prefix string, limit int) []string { return itemsWith(s, prefix, limit) }, c.Item)
 	o, found := s.Item(id)
 	if !found {
 		return nil, refuse(NotFound, "no open item has the id %q", id).
@@ -213,4 +215,19 @@ func (c OwedClose) Decide(s *projections.State, now events.Time, p events.Policy
 	ref := reason.Commit()
 	d.add(events.OwedClosed{Thread: o.Thread, Item: o.ID, By: d.from.ID, Why: events.OwedByPerson, Reason: &ref}, &reason)
 	return d.out, nil
+}
+
+// itemsWith lists the ids that begin with a prefix and may be an open item's.
+func itemsWith(s *projections.State, prefix string, limit int) (ids []string) {
+	_, messages := s.Find(prefix, limit)
+	for _, id := range messages {
+		ids = append(ids, string(id))
+	}
+	for _, id := range s.HandoffsWith(prefix, limit) {
+		ids = append(ids, string(id))
+	}
+	for _, id := range s.ReviewsWith(prefix, limit) {
+		ids = append(ids, string(id))
+	}
+	return ids
 }

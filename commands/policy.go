@@ -17,7 +17,7 @@ type AdoptPolicy struct {
 // that is in force already changes nothing.
 func (c AdoptPolicy) Decide(s *projections.State, now events.Time, p events.Policy) ([]events.Proposed, *Refusal) {
 	if !c.Caller.Known() {
-		return nil, refuse(NoCaller, "nobody can tell who adopts the policy").example("decklog policy adopt --as @NAME")
+		return nil, c.nobody("who adopts the policy").example("decklog policy adopt --as @NAME")
 	}
 	if c.Caller.Kind != events.KindPerson {
 		return nil, refuse(PersonOnly, "%s is no person, and only a person adopts a policy", c.Caller.ID)

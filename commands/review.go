@@ -102,6 +102,11 @@ func commitOf(text string) (string, *Refusal) {
 	return commit, nil
 }
 
+// commitSureMin is how many digits the name of a reviewed commit must have, where
+// it is shorter than the one that is merged: fewer are soon found for another
+// commit.
+const commitSureMin = 12
+
 // sameCommit says whether two names are of one commit: one begins with the other.
 func sameCommit(a, b string) bool {
 	if len(a) < CommitDigitsMin || len(b) < CommitDigitsMin {
@@ -244,6 +249,9 @@ func (c ReviewLabel) Decide(s *projections.State, now events.Time, p events.Poli
 			fix("a new opinion takes a new review, which the driver asks for").example("decklog review check %s --commit %s", d.t.ID, v.Commit))
 	}
 	label, risk := events.Label(word(c.Label)), events.Risk(word(c.Risk))
+	if swapped := (events.Label(risk)); readable(swapped, events.Risk(label)) {
+		label, risk = swapped, events.Risk(label) // no word of one is a word of the other
+	}
 	if !readable(label, risk) {
 		if item == nil || item.Paged == nil { // they are called once
 			d.page(string(v.ID), d.from.Seat, events.PageUnread)
@@ -273,13 +281,18 @@ func clears(label events.Label, risk events.Risk) bool {
 	return label == events.LabelRoot && (risk == events.RiskLow || risk == events.RiskMed)
 }
 
+// WholeReview is the id that a prefix of a review's stands for.
+func WholeReview(s *projections.State, id string) events.ReviewID {
+	return events.ReviewID(whole(s.ReviewsWith, id))
+}
+
 // review finds a review by its id, or a refusal.
 func (c Call) review(s *projections.State, id string, now events.Time, p events.Policy) (*inThread, *projections.Review, *Refusal) {
-	id = strings.TrimSpace(id)
+	id = string(WholeReview(s, id))
 	thread := s.ThreadOfReview(events.ReviewID(id))
 	if thread == "" {
 		if !c.Caller.Known() {
-			return nil, nil, refuse(NoCaller, "nobody can tell who is asking")
+			return nil, nil, c.nobody("who is asking")
 		}
 		return nil, nil, refuse(NotFound, "no review has the id %q", cut(id, ToBytesMax)).
 			fix("take the id from the request, from the thread, or from what is owed").example("decklog owed")
@@ -323,11 +336,27 @@ func ReviewCheck(t *projections.Thread, name string) (Clearance, *Refusal) {
 		if len(v.Commit) > len(longest) {
 			longest = v.Commit
 		}
-		if decides == nil || decides.Labelled == nil || v.Labelled != nil && v.Labelled.Position > decides.Labelled.Position {
+		if decides == nil || weighsMore(v, decides) {
 			decides = v
 		}
 	}
+	if decides != nil && len(decides.Commit) < min(len(commit), commitSureMin) {
+		return Clearance{Review: decides, Why: fmt.Sprintf("review %s names commit %s, too short to tell it from another: ask with the whole hash, or with %d digits of it", decides.ID, decides.Commit, commitSureMin)}, nil
+	}
 	return clearance(decides, commit), nil
+}
+
+// weighsMore says whether one review of a commit decides over another: a label over
+// none; of one seat's the later; and of two seats' the one that does not clear,
+// since asking somebody else mends nothing.
+func weighsMore(v, than *projections.Review) bool {
+	switch {
+	case v.Labelled == nil || than.Labelled == nil:
+		return than.Labelled == nil
+	case v.Clears != than.Clears && v.Reviewer != than.Reviewer:
+		return !v.Clears
+	}
+	return v.Labelled.Position > than.Labelled.Position
 }
 
 func clearance(v *projections.Review, commit string) Clearance {

@@ -31,7 +31,6 @@ type Send struct {
 	Kind    events.MessageKind // empty: a message
 	Channel string             // of an alert
 	Payload []byte             // of an alert
-	Card    *events.Card
 	// Earlier is the message that this command's id sent before, with its body
 	// where that is still there. Nil: it sent none.
 	Earlier     *events.MessageSent
@@ -346,7 +345,7 @@ func (d *draft) noCaller() *Refusal {
 		return d.Nobody
 	}
 	if !d.Caller.Known() {
-		return refuse(NoCaller, "nobody can tell who is sending")
+		return d.nobody("who is sending")
 	}
 	return nil
 }
@@ -634,7 +633,7 @@ func (d *draft) root() {
 	if d.area = AreaOf(d.from, d.Kind, string(d.body), string(d.payload), d.policy); d.area == nil {
 		return
 	}
-	e := events.MessageSent{Kind: d.Kind, Author: d.from, To: d.to.Recipient, Mentions: d.mentions, Area: d.area}
+	e := events.MessageSent{Kind: d.Kind, Author: d.from, To: d.to.Recipient, Mentions: d.mentions, Group: d.group, Area: d.area}
 	if d.To == "" && d.Kind != events.KindAlert {
 		e.To.Kind = events.KindSeat // whichever: it will be the driver's
 		e.To.ID = events.Named(d.area.Seat)
@@ -724,7 +723,7 @@ func (d *draft) events() []events.Proposed {
 		Message: id, Thread: thread, Kind: d.Kind, Author: d.from, To: d.to.Recipient, Addressed: d.To,
 		Intent: d.intent, Turn: d.turn, Body: body.Commit(), Refs: d.refs,
 		Expires: d.now.Add(l.ExpiresAfter.Std()), Evidence: d.evidence(), Masked: d.masked, ResendOf: d.resendOf, Key: d.Key,
-		Mentions: d.mentions, Group: d.group, Area: d.area, Channel: d.Channel, Card: d.Card, AnsweredOver: d.over,
+		Mentions: d.mentions, Group: d.group, Area: d.area, Channel: d.Channel, AnsweredOver: d.over,
 	}
 	if n := d.hops(); n > 0 {
 		e.Hop = d.before() + n
@@ -793,7 +792,7 @@ func (d *draft) copies() (out []events.Delivery) {
 		out = append(out, events.Delivery{To: events.Named(seat), State: state, Hold: hold})
 	}
 	takesPart := d.from.Seat != "" || d.to.Kind == events.KindSeat || d.to.Seat != "" || len(d.mentions) > 0 || d.group
-	if takesPart || d.Kind == events.KindAlert || d.thread != nil && len(d.thread.Seats) > 0 {
+	if takesPart || d.Kind == events.KindAlert || d.thread != nil && (len(d.thread.Seats) > 0 || d.thread.Group) {
 		give(d.driver.Seat, nil)
 	}
 	for _, seat := range d.policy.Seats {
@@ -849,7 +848,9 @@ func (d *draft) driving(out []events.Proposed, e events.MessageSent) []events.Pr
 	}
 	after := d.s.DriverAfter(d.thread, e, d.place())
 	if d.thread != nil && after.Seat != d.driver.Seat {
-		w.lapse()
+		if open := d.thread.OpenOffer(); open != nil && open.To != after.Seat { // to whom it is offered may speak first
+			w.lapse()
+		}
 	}
 	if seat, known := SeatOfSticker(d.policy, d.from.Seat); known && e.Kind == events.KindMessage && after.Seat == seat.Name {
 		w.inForce(e)

@@ -63,7 +63,7 @@ func (t Turn) Over() Turn {
 // Gate judges both parts at this moment.
 func (c AskTurn) Gate(s *projections.State, now events.Time, p events.Policy) (Turn, *Refusal) {
 	if !c.Caller.Known() {
-		return Turn{}, refuse(NoCaller, "nobody can tell who is about to answer").example("decklog turn THREAD --as SESSION")
+		return Turn{}, c.nobody("who is about to answer").example("decklog turn THREAD --as SESSION")
 	}
 	t, r := FindThread(s, c.Thread)
 	if r != nil {

@@ -104,7 +104,6 @@ func (e *MessageSent) read(c *canonical) {
 		c.next(`}`)
 	}
 	optional(c, `,"channel":"`, &e.Channel)
-	e.Card = optionalCard(c)
 	e.AnsweredOver = optionalTexts[MessageID](c, `,"answered_over":[`)
 	c.next(`}`)
 }
@@ -114,7 +113,6 @@ func (e *MessageEdited) read(c *canonical) {
 	text(c, `,"thread":"`, &e.Thread)
 	e.Body.read(c)
 	e.Masked = optionalMasked(c)
-	e.Card = optionalCard(c)
 	c.next(`}`)
 }
 
@@ -171,18 +169,6 @@ func optionalTexts[T ~string](c *canonical, before string) []T {
 		return nil
 	}
 	return list(c, func(t *T) { text(c, `"`, t) })
-}
-
-func optionalCard(c *canonical) *Card {
-	if !c.has(`,"card":`) {
-		return nil
-	}
-	var card Card
-	text(c, `{"driver":"`, &card.Driver)
-	text(c, `,"work":"`, &card.Work)
-	text(c, `,"status":"`, &card.Status)
-	c.next(`}`)
-	return &card
 }
 
 func optionalMasked(c *canonical) []Masked {

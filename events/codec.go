@@ -111,6 +111,14 @@ func Decode(t Type, version int, data []byte) (Event, error) {
 		return decode[ReviewAsked](t, data)
 	case TypeReviewLabelled:
 		return decode[ReviewLabelled](t, data)
+	case TypeCardPosted:
+		return decode[CardPosted](t, data)
+	case TypeCardUpdated:
+		return decode[CardUpdated](t, data)
+	case TypeDriverMoved:
+		return decode[DriverMoved](t, data)
+	case TypeReviewTimedOut:
+		return decode[ReviewTimedOut](t, data)
 	case TypeSeatAbsent:
 		return decode[SeatAbsent](t, data)
 	case TypeSeatReturned:
@@ -188,6 +196,14 @@ func ThreadsOf(e Event) []ThreadID {
 	case ReviewAsked:
 		return []ThreadID{e.Thread}
 	case ReviewLabelled:
+		return []ThreadID{e.Thread}
+	case CardPosted:
+		return []ThreadID{e.Thread}
+	case CardUpdated:
+		return []ThreadID{e.Thread}
+	case DriverMoved:
+		return []ThreadID{e.Thread}
+	case ReviewTimedOut:
 		return []ThreadID{e.Thread}
 	case CommandRefused:
 		if e.Thread != "" {

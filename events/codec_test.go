@@ -229,6 +229,7 @@ var named = map[events.Type]string{
 	events.TypeHandoffOffered: "thread", events.TypeHandoffAccepted: "thread", events.TypeHandoffDeclined: "thread", events.TypeHandoffClosed: "thread",
 	events.TypeRoutingJudged: "thread", events.TypeRoutingUndone: "thread", events.TypeOwedPassed: "thread", events.TypeOwedClosed: "thread",
 	events.TypeOwedNudged: "thread", events.TypeOwedPaged: "thread", events.TypeReviewAsked: "thread", events.TypeReviewLabelled: "thread",
+	events.TypeReviewTimedOut: "thread", events.TypeCardPosted: "thread", events.TypeCardUpdated: "thread", events.TypeDriverMoved: "thread",
 	events.TypeSeatAbsent: "", events.TypeSeatReturned: "",
 }
 

@@ -239,6 +239,12 @@ type ReviewAsked struct {
 	Due      *Time       `json:"due,omitempty"`
 }
 
+// ReviewTimedOut says that no label came in time. One that comes later counts.
+type ReviewTimedOut struct {
+	Review ReviewID `json:"review"`
+	Thread ThreadID `json:"thread"`
+}
+
 // ReviewLabelled says what the reviewer thinks of the commit.
 type ReviewLabelled struct {
 	Review ReviewID    `json:"review"`
@@ -268,6 +274,30 @@ type Card struct {
 	Driver string     `json:"driver"` // a seat
 	Work   string     `json:"work"`   // whose
 	Status CardStatus `json:"status"`
+}
+
+// CardPosted says that a message is the driver card of its seat in a thread.
+type CardPosted struct {
+	Message MessageID `json:"message"`
+	Thread  ThreadID  `json:"thread"`
+	Card    Card      `json:"card"`
+}
+
+// CardUpdated says what a driver card says from now on.
+type CardUpdated struct {
+	Message MessageID `json:"message"`
+	Thread  ThreadID  `json:"thread"`
+	Card    Card      `json:"card"`
+}
+
+// DriverMoved says that another seat drives the thread since the append before
+// it, which is why; it changes nothing by itself. An empty seat is none.
+type DriverMoved struct {
+	Thread ThreadID    `json:"thread"`
+	From   string      `json:"from"`
+	To     string      `json:"to"`
+	Source string      `json:"source"` // by which rule: person, handoff, solo, sticker, mirror, area
+	By     Participant `json:"by"`
 }
 
 // SeatAbsent says that a seat has had no live session for long while something

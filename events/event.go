@@ -43,6 +43,10 @@ const (
 	TypeOwedPaged            Type = "owed.paged"
 	TypeReviewAsked          Type = "review.asked"
 	TypeReviewLabelled       Type = "review.labelled"
+	TypeCardPosted           Type = "card.posted"
+	TypeCardUpdated          Type = "card.updated"
+	TypeDriverMoved          Type = "driver.moved"
+	TypeReviewTimedOut       Type = "review.timed_out"
 	TypeSeatAbsent           Type = "seat.absent"
 	TypeSeatReturned         Type = "seat.returned"
 )
@@ -58,7 +62,7 @@ func Types() []Type {
 		TypePayloadAttached, TypeAckPlaced, TypeStickerPlaced, TypeStickerRemoved,
 		TypeHandoffOffered, TypeHandoffAccepted, TypeHandoffDeclined, TypeHandoffClosed,
 		TypeRoutingJudged, TypeRoutingUndone, TypeOwedPassed, TypeOwedClosed, TypeOwedNudged, TypeOwedPaged,
-		TypeReviewAsked, TypeReviewLabelled, TypeSeatAbsent, TypeSeatReturned,
+		TypeReviewAsked, TypeReviewLabelled, TypeReviewTimedOut, TypeCardPosted, TypeCardUpdated, TypeDriverMoved, TypeSeatAbsent, TypeSeatReturned,
 	}
 }
 
@@ -118,6 +122,10 @@ func (ReviewAsked) EventType() Type          { return TypeReviewAsked }
 func (ReviewLabelled) EventType() Type       { return TypeReviewLabelled }
 func (SeatAbsent) EventType() Type           { return TypeSeatAbsent }
 func (SeatReturned) EventType() Type         { return TypeSeatReturned }
+func (CardPosted) EventType() Type           { return TypeCardPosted }
+func (CardUpdated) EventType() Type          { return TypeCardUpdated }
+func (DriverMoved) EventType() Type          { return TypeDriverMoved }
+func (ReviewTimedOut) EventType() Type       { return TypeReviewTimedOut }
 
 func (SessionJoined) event()        {}
 func (SessionLeft) event()          {}
@@ -157,3 +165,7 @@ func (ReviewAsked) event()          {}
 func (ReviewLabelled) event()       {}
 func (SeatAbsent) event()           {}
 func (SeatReturned) event()         {}
+func (CardPosted) event()           {}
+func (CardUpdated) event()          {}
+func (DriverMoved) event()          {}
+func (ReviewTimedOut) event()       {}

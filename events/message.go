@@ -150,7 +150,6 @@ type MessageSent struct {
 	Hop      int      `json:"hop,omitempty"`      // of a seat's message that mentions seats: the count with these
 	Area     *AreaOf  `json:"area,omitempty"`     // of a root, where the policy has seats
 	Channel  string   `json:"channel,omitempty"`  // of an alert
-	Card     *Card    `json:"card,omitempty"`     // of a card
 	// AnsweredOver are the messages that were pending when this answer was sent
 	// all the same.
 	AnsweredOver []MessageID `json:"answered_over,omitempty"`
@@ -169,7 +168,6 @@ type MessageEdited struct {
 	Thread  ThreadID  `json:"thread"`
 	Body    BodyRef   `json:"body"`
 	Masked  []Masked  `json:"masked,omitempty"`
-	Card    *Card     `json:"card,omitempty"` // of a card: what it says from now on
 }
 
 // TurnFlipped says that a message that was working is final.

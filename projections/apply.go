@@ -98,6 +98,10 @@ func (s *State) Apply(r events.Recorded) {
 		s.reviewAsked(e, r)
 	case events.ReviewLabelled:
 		s.reviewLabelled(e, r)
+	case events.CardPosted:
+		s.cardPosted(e, r)
+	case events.CardUpdated:
+		s.cardUpdated(e, r)
 	case events.SeatAbsent:
 		s.seatAbsent(e, r)
 	case events.SeatReturned:

@@ -109,7 +109,7 @@ func (s *State) Present() []string { return s.rosterOf(s.Policy()).present() }
 
 // driven says whether the thread is one that has a driver, once there are seats.
 func (t *Thread) driven() bool {
-	return len(t.Seats) > 0 || t.Kind == events.KindAlert ||
+	return len(t.Seats) > 0 || t.Group || t.Kind == events.KindAlert ||
 		t.Asker.Kind == events.KindPerson || t.Asker.Kind == events.KindBot
 }
 
@@ -122,6 +122,7 @@ func (t *Thread) driver(r Roster) Driver {
 	for _, rule := range []func(Roster, []string) (Driver, bool){t.byPerson, t.byHandoff, t.bySolo, t.bySticker, t.byMirror, t.byArea} {
 		if d, applies := rule(r, present); applies {
 			d.Why = append(d.Why, passedOver(r, present, t)...)
+			d.Why = append(d.Why, t.onItsWay(d)...)
 			return d
 		}
 	}
@@ -136,6 +137,14 @@ func passedOver(r Roster, present []string, t *Thread) (why []Because) {
 		}
 	}
 	return why
+}
+
+// onItsWay tells of a move that is not in force yet, and so does not decide.
+func (t *Thread) onItsWay(d Driver) []Because {
+	if t.Move == nil || t.Move.InForce != nil {
+		return nil
+	}
+	return []Because{t.Move.Judged.because(events.TypeRoutingJudged, "the thread goes to %s with its first post; until then %s drives", t.Move.To, d.Seat)}
 }
 
 // byPerson: a sticker that a person placed stands above everything, also while

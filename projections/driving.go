@@ -64,6 +64,7 @@ type Handoff struct {
 	State    HandoffState
 	End      events.HandoffEnd
 	Event    events.EventID // that has the reason beside it
+	Answer   events.EventID // that has the reason of a decline beside it; empty: none was given
 	Offered  Act
 	Accepted *Act
 }
@@ -165,6 +166,7 @@ func (t *Thread) spoken(e events.MessageSent, at Act) {
 	if e.Hop > 0 {
 		t.Hops = e.Hop
 	}
+	t.Group = t.Group || e.Group
 	for _, name := range e.Mentions {
 		t.seated(name)
 		t.joins(events.Named(name))
@@ -182,9 +184,23 @@ func (t *Thread) spoken(e events.MessageSent, at Act) {
 		}
 	case events.KindMirror:
 		t.Mirrors = posted(t.Mirrors, seat, at)
-	case events.KindCard:
-		if e.Card != nil {
-			t.Cards = append(t.Cards, CardOf{Message: e.Message, Seat: seat, Card: *e.Card})
+	}
+}
+
+func (s *State) cardPosted(e events.CardPosted, _ events.Recorded) {
+	if t := s.changedThread(e.Thread); t != nil {
+		t.Cards = append(t.Cards, CardOf{Message: e.Message, Seat: e.Card.Driver, Card: e.Card})
+	}
+}
+
+func (s *State) cardUpdated(e events.CardUpdated, _ events.Recorded) {
+	t := s.changedThread(e.Thread)
+	if t == nil {
+		return
+	}
+	for i := range t.Cards {
+		if t.Cards[i].Message == e.Message {
+			t.Cards[i].Card = e.Card
 		}
 	}
 }
@@ -250,6 +266,24 @@ func (t *Thread) OpenOffer() *Handoff {
 		}
 	}
 	return nil
+}
+
+// HandoffsWith lists the hand-offs whose id begins with a prefix, at most limit.
+func (s *State) HandoffsWith(prefix string, limit int) (ids []events.HandoffID) {
+	s.scan(key("handoff", prefix), "", false, func(k string, _ []byte) bool {
+		ids = append(ids, events.HandoffID(last(k)))
+		return len(ids) < limit
+	})
+	return ids
+}
+
+// ReviewsWith lists the reviews whose id begins with a prefix, at most limit.
+func (s *State) ReviewsWith(prefix string, limit int) (ids []events.ReviewID) {
+	s.scan(key("review", prefix), "", false, func(k string, _ []byte) bool {
+		ids = append(ids, events.ReviewID(last(k)))
+		return len(ids) < limit
+	})
+	return ids
 }
 
 // ThreadOfHandoff is the thread of a hand-off; empty when there is none with this id.
@@ -355,6 +389,9 @@ func (s *State) handoffAccepted(e events.HandoffAccepted, r events.Recorded) {
 func (s *State) handoffDeclined(e events.HandoffDeclined, r events.Recorded) {
 	if t, h := s.handoff(e.Thread, e.Handoff); t != nil {
 		h.State = HandoffIsDeclined
+		if e.Reason != nil {
+			h.Answer = r.ID
+		}
 		s.closeOwed(t, func(o Owed) bool { return o.ID == string(h.ID) })
 		s.call(t, "", events.Named(h.From), r)
 	}

@@ -76,7 +76,7 @@ func (t *Thread) packDriving(p *packer) {
 	number(p, &t.Hops)
 	more := t.Area != nil || t.Move != nil || t.Drove != nil ||
 		len(t.Posts)+len(t.Mirrors)+len(t.Stickers)+len(t.Handoffs)+len(t.Reviews)+len(t.Cards)+len(t.Held) > 0
-	if p.flags(&more); !more {
+	if p.flags(&t.Group, &more); !more {
 		return
 	}
 	some(p, &t.Area, func(p *packer, a *events.AreaOf) {
@@ -99,6 +99,7 @@ func (t *Thread) packDriving(p *packer) {
 		text(p, &h.State)
 		text(p, &h.End)
 		text(p, &h.Event)
+		text(p, &h.Answer)
 		h.Offered.pack(p)
 		some(p, &h.Accepted, packAct)
 	})

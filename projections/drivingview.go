@@ -42,6 +42,7 @@ type HandoffShown struct {
 	From     string            `json:"from"`
 	To       string            `json:"to"`
 	Reason   string            `json:"reason"`
+	Answer   string            `json:"answer"` // why it was declined, if that was said
 	Link     string            `json:"link"`
 	State    HandoffState      `json:"state"`
 	End      events.HandoffEnd `json:"end"`
@@ -85,6 +86,9 @@ func (s *State) showDriving(v *ThreadView, t *Thread, bodies Bodies) {
 		shown := HandoffShown{
 			ID: h.ID, From: h.From, To: h.To, Link: h.Link, State: h.State, End: h.End, Offered: h.Offered.Time,
 			Reason: s.text(h.Event, bodies),
+		}
+		if h.Answer != "" {
+			shown.Answer = s.text(h.Answer, bodies)
 		}
 		if h.Accepted != nil {
 			shown.Accepted = &h.Accepted.Time

@@ -39,6 +39,7 @@ type Shown struct {
 	Mentions []string             `json:"mentions"` // seats
 	Channel  string               `json:"channel"`  // of an alert
 	Over     []events.MessageID   `json:"answered_over"`
+	Verdict  events.Verdict       `json:"verdict"` // on its mention; empty: nobody judged
 }
 
 // Bodies is where the text of a message is found while it is there.
@@ -60,7 +61,7 @@ func (s *State) Show(m *Message, d *Delivery, bodies Bodies) Shown {
 	if m.Deleted != nil {
 		v.State = events.StateDeleted
 	}
-	v.Channel = m.Channel
+	v.Channel, v.Verdict = m.Channel, m.Verdict
 	v.Refs, v.Mentions, v.Over = listed(v.Refs), listed(m.Mentions), listed(m.Over)
 	body, there, err := bodies.Body(m.Event)
 	s.fail(err)

@@ -290,13 +290,6 @@ func (s *State) messageEdited(e events.MessageEdited, r events.Recorded) {
 	at := r.Time
 	m.Edited, m.Event, m.Bytes = &at, r.ID, e.Body.Bytes
 	m.Bodies = append(m.Bodies, r.ID)
-	if t := s.changedThread(m.Thread); t != nil && e.Card != nil {
-		for i := range t.Cards {
-			if t.Cards[i].Message == m.ID {
-				t.Cards[i].Card = *e.Card
-			}
-		}
-	}
 }
 
 // payloadAttached notes what came with an alert; with the message it goes.

@@ -85,8 +85,8 @@ func (o Owed) keys() []string {
 }
 
 // settle closes what a final message answers: the request that it replies to,
-// when the debtor answers it, or when anybody says `done` to it. A question
-// back is no answer.
+// when the debtor answers it, or the seat that drives the thread, or when anybody
+// says `done` to it. A question back is no answer.
 func (s *State) settle(t *Thread, m, parent *Message) {
 	s.closeOwed(t, func(o Owed) bool {
 		if o.ID != string(parent.ID) {
@@ -95,7 +95,7 @@ func (s *State) settle(t *Thread, m, parent *Message) {
 		if m.Intent == events.Done {
 			return true
 		}
-		return m.Intent != events.Request && s.isDebtor(o, parent, m.Author)
+		return m.Intent != events.Request && (s.isDebtor(o, parent, m.Author) || s.drivenFrom(t, m.Author))
 	})
 }
 
@@ -108,6 +108,11 @@ func (s *State) isDebtor(o Owed, request *Message, a events.Author) bool {
 	}
 	d := request.Main()
 	return d.At == a.ID
+}
+
+// drivenFrom says whether an author sits on the seat that drives the thread.
+func (s *State) drivenFrom(t *Thread, a events.Author) bool {
+	return a.Seat != "" && a.Seat == t.driver(s.Roster(t)).Seat
 }
 
 func (s *State) closeOwed(t *Thread, closes func(Owed) bool) {

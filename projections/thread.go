@@ -24,6 +24,7 @@ type Thread struct {
 	// What driving has to know of it (see driving.go).
 	Began    Act // the root
 	Kind     events.MessageKind
+	Group    bool // all seats were mentioned at once
 	Area     *events.AreaOf
 	Policy   events.Position // that its last event was decided under
 	Posts    []Post

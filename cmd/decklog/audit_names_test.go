@@ -110,6 +110,8 @@ func driven(m *machine) {
 	m.done("card", "--as", smith, alert, "--subject", "the delivery", "--work", "smith", "--status", "investigating")
 	review := id("review", "ask", "--as", smith, alert, "--commit", "4f2a9c1")
 	m.done("review", "label", "--as", trinity, review, "root", "low")
+	id("review", "ask", "--as", smith, alert, "--commit", "77b353d") // which nobody labels
+	m.done("card", "--as", smith, alert, "--status", "reviewing")
 	offer := func() string {
 		return id("handoff", "offer", "--as", smith, alert, "--to", "trinity", "--reason", "It is of your lane.")
 	}

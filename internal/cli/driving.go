@@ -215,7 +215,12 @@ func sayWhoDrives(b *strings.Builder, v projections.ThreadView) {
 		fmt.Fprintf(b, "sticker %s of @%s, by %s\n", render.Terminal(st.Sticker), st.Seat, st.By)
 	}
 	for _, h := range v.Handoffs {
-		fmt.Fprintf(b, "hand-off %s from @%s to @%s: %s\n", h.ID, h.From, h.To, h.State)
+		fmt.Fprintf(b, "hand-off %s from @%s to @%s, offered %s: %s\n", h.ID, h.From, h.To, h.Offered, h.State)
+		for _, said := range []string{h.Reason, h.Link, h.Answer} {
+			if said != "" {
+				fmt.Fprintf(b, "    %s\n", strings.ReplaceAll(render.Terminal(said), "\n", "\n    "))
+			}
+		}
 	}
 	for _, r := range v.Reviews {
 		fmt.Fprintf(b, "review %s of %s by %s: %s\n", r.ID, r.Commit, seatOr(r.Reviewer), labelled(r))

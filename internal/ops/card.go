@@ -47,13 +47,12 @@ func (o *Ops) Card(q CardRequest) (receipt CardReceipt, refused *commands.Refusa
 		if r != nil || err != nil {
 			return r, err
 		}
-		first := recorded[0]
-		id, card := cardOf(first.Event)
+		id, card, posted := cardOf(recorded)
 		if card == nil {
 			return usedBefore(), nil
 		}
 		receipt = CardReceipt{
-			Thread: first.Stream.Thread(), Driver: card.Driver, Work: card.Work, Status: card.Status, Posted: first.Type() == events.TypeMessageSent,
+			Thread: recorded[0].Stream.Thread(), Driver: card.Driver, Work: card.Work, Status: card.Status, Posted: posted,
 		}
 		receipt.Receipt, err = u.receipt(string(id), recorded)
 		return nil, err
@@ -61,13 +60,15 @@ func (o *Ops) Card(q CardRequest) (receipt CardReceipt, refused *commands.Refusa
 	return receipt, refused, err
 }
 
-// cardOf is the card that an event posts or edits; nil: it does neither.
-func cardOf(e events.Event) (events.MessageID, *events.Card) {
-	switch e := e.(type) {
-	case events.MessageSent:
-		return e.Message, e.Card
-	case events.MessageEdited:
-		return e.Message, e.Card
+// cardOf is the card that was posted or updated; nil: none was.
+func cardOf(recorded []events.Recorded) (id events.MessageID, card *events.Card, posted bool) {
+	for _, r := range recorded {
+		switch e := r.Event.(type) {
+		case events.CardPosted:
+			return e.Message, &e.Card, true
+		case events.CardUpdated:
+			return e.Message, &e.Card, false
+		}
 	}
-	return "", nil
+	return "", nil, false
 }

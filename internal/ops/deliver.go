@@ -274,8 +274,13 @@ func (u *unit) surround(frame *render.Message, m *projections.Message) {
 		return
 	}
 	frame.Driver = u.s.Driver(t).Seat
+	frame.Channel, frame.Payload = m.Channel, m.Payload != ""
 	if m.Intent == events.Done {
 		return // it wants no answer
+	}
+	if seat := u.seat(); seat != "" && m.Author.Kind == events.KindPerson && m.To.ID != u.call.Caller.ID {
+		frame.Answers = commands.Answers(u.s, t, m)
+		frame.Yours = frame.Answers == seat
 	}
 	awaited, overdue := u.call.Answering(u.s, t, u.now, u.policy.Policy)
 	for _, p := range awaited {
@@ -287,6 +292,18 @@ func (u *unit) surround(frame *render.Message, m *projections.Message) {
 			frame.Overdue = once(frame.Overdue, p.Who())
 		}
 	}
+}
+
+// seat is the one that the caller's session occupies; empty: none.
+func (u *unit) seat() string {
+	row := u.s.Session(u.call.Caller.ID.Session())
+	if row == nil {
+		return ""
+	}
+	if seat := u.s.Seat(row.Seat); seat == nil || seat.Occupant != row.ID {
+		return ""
+	}
+	return row.Seat
 }
 
 func once(list []string, name string) []string {

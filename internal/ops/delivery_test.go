@@ -1223,3 +1223,33 @@ func TestLossesAreToldTheOldestFirst(t *testing.T) {
 		t.Errorf("told %v", told)
 	}
 }
+
+// Who is a seat's session and a person's at once has one context, and reads a
+// message once that went to both.
+func TestWhoIsSeatAndPersonAtOnceReadsAMessageOnce(t *testing.T) {
+	d := newDesk(t)
+	persons(d)
+	d.policy.Seats = seats("smith", "trinity")
+	d.of("ben", bob, on("trinity"))
+	d.of("ana", alice, on("smith"))
+	d.of("ana", carol)
+	sent := d.send(bob, inform("@ana", "for you, and @smith has to know"))
+	d.after(time.Second)
+	d.offers(d.take(alice), sent.ID)
+	d.after(11 * time.Second)
+	d.offers(d.lease(alice))
+	d.offers(d.lease(carol)) // nor does another of the person's sessions
+	d.see(func(s *projections.State) {
+		for _, copied := range s.Message(sent.ID).Deliveries {
+			if copied.State != events.StateDelivered {
+				t.Errorf("the copy for %s is %s", copied.To, copied.State)
+			}
+		}
+		for _, box := range []events.Participant{"@ana", "@smith", alice} {
+			if n := s.Mailbox(box).Waiting; n != 0 {
+				t.Errorf("%d wait for %s", n, box)
+			}
+		}
+	})
+	d.verified()
+}

@@ -192,6 +192,9 @@ func (o *Ops) Route(q RouteRequest) (receipt DrivingReceipt, refused *commands.R
 		for _, e := range recorded {
 			if judged, is := e.Event.(events.RoutingJudged); is {
 				receipt.ID, receipt.State, receipt.Says = string(e.ID), string(judged.Verdict), judged.Says
+				if judged.Verdict == events.VerdictRoute && receipt.Driver.Seat != nil && *receipt.Driver.Seat != judged.To {
+					receipt.Says = judged.To + " drives from its first post on; what is owed lies with it already."
+				}
 			}
 		}
 		return nil, err

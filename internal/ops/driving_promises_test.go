@@ -226,6 +226,14 @@ func (w *witness) drives(r events.Recorded) bool {
 			h.state = projections.HandoffIsClosed
 		}
 		w.closes(th, e.Item)
+	case events.DriverMoved:
+		th := w.thread(e.Thread)
+		w.holds(e.From != e.To && w.driver(th) == e.To, "a move of the driver names the one who drives")
+	case events.CardPosted, events.CardUpdated:
+		w.holds(w.thread(events.ThreadOf(e)) != nil, "a card lies in a thread")
+	case events.ReviewTimedOut:
+		_, owed := w.thread(e.Thread).debts[string(e.Review)]
+		w.holds(owed, "what times out has no label")
 	case events.OwedNudged:
 		th := w.thread(e.Thread)
 		d, owed := th.debts[e.Item]
@@ -360,7 +368,11 @@ func (w *witness) says(th *talk, m *utterance) {
 	if e.To.Kind == events.KindSeat {
 		th.seats[e.To.ID.Name()] = true
 	}
-	for _, name := range e.Mentions {
+	mentioned := e.Mentions
+	if e.Group {
+		mentioned = offices
+	}
+	for _, name := range mentioned {
 		th.seats[name] = true
 	}
 	w.hops(th, e)
@@ -389,6 +401,30 @@ func (w *witness) says(th *talk, m *utterance) {
 	}
 }
 
+// reaches: where a seat takes part a message goes to the driver too, and in any
+// case to each seat that it mentions; but not to who wrote it or has it anyway.
+func (w *witness) reaches(th *talk, m *utterance) {
+	e := m.sent
+	if e.Kind != events.KindMessage && e.Kind != events.KindAlert {
+		return
+	}
+	called := e.Mentions
+	if e.Group {
+		called = offices
+	}
+	driver := th.before
+	if e.ReplyTo == "" {
+		driver = w.driver(th)
+	}
+	if len(th.seats) > 0 && driver != "" || e.Kind == events.KindAlert {
+		called = append(slices.Clone(called), driver)
+	}
+	for _, seat := range called {
+		has := seat == e.Author.Seat || seat == e.To.Seat
+		w.holds(has || m.copyTo(events.Named(seat)) != nil, "a message goes to the driver and to the seats that it mentions: "+seat)
+	}
+}
+
 // hops: each newly mentioned other seat is one, and after three somebody else
 // than a seat has to speak.
 func (w *witness) hops(th *talk, e events.MessageSent) {
@@ -413,7 +449,8 @@ func (w *witness) hops(th *talk, e events.MessageSent) {
 	w.holds(e.Hop == th.hops && th.hops <= 3, "there are at most three hops since a person spoke")
 }
 
-// answers: an answer of the debtor closes the request, and so does anybody's done.
+// answers: an answer of the debtor or of the driver closes the request, and so does
+// anybody's done.
 func (w *witness) answers(th *talk, e events.MessageSent) {
 	id := string(e.ReplyTo)
 	d, owed := th.debts[id]
@@ -424,7 +461,8 @@ func (w *witness) answers(th *talk, e events.MessageSent) {
 	if asked := w.messages[e.ReplyTo]; len(asked.copies) > 0 && asked.copies[0].to == asked.sent.To.ID {
 		debtor = debtor || asked.copies[0].at == e.Author.ID
 	}
-	if e.Intent == events.Done || e.Intent != events.Request && debtor {
+	drives := e.Author.Seat != "" && w.driver(th) == e.Author.Seat
+	if e.Intent == events.Done || e.Intent != events.Request && (debtor || drives) {
 		delete(th.debts, id)
 	}
 }

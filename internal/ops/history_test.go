@@ -139,8 +139,9 @@ func (h *history) unmoved(recorded []events.Recorded) {
 		h.fail("a refused command recorded %s last", last.Type())
 	}
 	for _, r := range recorded {
-		reminds := r.Type() == events.TypeOwedNudged || r.Type() == events.TypeOwedPaged // as whoever looks does
-		if strings.HasPrefix(string(r.Stream), "thread-") && !reminds || r.Cause.Command == last.Cause.Command && r.Type() != events.TypeCommandRefused {
+		// Whoever looks records these: a reminder, and that an absent seat drives no more.
+		due := slices.Contains([]events.Type{events.TypeOwedNudged, events.TypeOwedPaged, events.TypeReviewTimedOut, events.TypeDriverMoved}, r.Type())
+		if strings.HasPrefix(string(r.Stream), "thread-") && !due || r.Cause.Command == last.Cause.Command && r.Type() != events.TypeCommandRefused {
 			h.fail("a refused command recorded %s in %s", r.Type(), r.Stream)
 		}
 	}

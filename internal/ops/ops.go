@@ -207,7 +207,32 @@ func (u *unit) refresh() { u.s = projections.On(u.tx.Rows()) }
 
 // append records what was decided, stream by stream in its order, each at the
 // revision that this transaction sees.
+//
+// Where that moves a thread's driver, this is recorded behind it.
 func (u *unit) append(proposed []events.Proposed) (recorded []events.Recorded, err error) {
+	drove := u.driving(proposed)
+	if recorded, err = u.record(proposed); err != nil || len(drove) == 0 {
+		return recorded, err
+	}
+	_, err = u.record(commands.Moves(u.s, drove, recorded))
+	return recorded, err
+}
+
+// driving says who drives the threads that events are about to be appended to.
+func (u *unit) driving(proposed []events.Proposed) map[events.ThreadID]string {
+	if len(u.policy.Policy.Seats) == 0 {
+		return nil
+	}
+	drove := map[events.ThreadID]string{}
+	for _, p := range proposed {
+		if t := u.s.Thread(p.Stream.Thread()); t != nil {
+			drove[t.ID] = u.s.Driver(t).Seat
+		}
+	}
+	return drove
+}
+
+func (u *unit) record(proposed []events.Proposed) (recorded []events.Recorded, err error) {
 	for len(proposed) > 0 {
 		n := 1
 		for n < len(proposed) && proposed[n].Stream == proposed[0].Stream {

@@ -360,6 +360,7 @@ func (w *witness) sent(e events.MessageSent, t events.Time) {
 	w.holds(m.copyTo(e.To.ID) != nil || e.To.Kind == events.KindBot, "a message is delivered to the one it is addressed to")
 	th.before = w.driver(th)
 	w.says(th, m)
+	w.reaches(th, m)
 }
 
 // copies: besides the one that it is addressed to, a message goes to seats, to

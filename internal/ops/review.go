@@ -1,8 +1,6 @@
 package ops
 
 import (
-	"strings"
-
 	"decklog/commands"
 	"decklog/events"
 	"decklog/projections"
@@ -87,7 +85,6 @@ type LabelReceipt struct {
 
 // LabelReview records a reviewer's word on a commit.
 func (o *Ops) LabelReview(q LabelRequest) (receipt LabelReceipt, refused *commands.Refusal, err error) {
-	q.Review = strings.TrimSpace(q.Review)
 	refused, err = o.update("review label", q.Asker, func(u *unit) (*commands.Refusal, error) {
 		if err := u.sweep(u.call.Caller.ID); err != nil {
 			return nil, err
@@ -98,7 +95,8 @@ func (o *Ops) LabelReview(q LabelRequest) (receipt LabelReceipt, refused *comman
 		if r != nil || err != nil {
 			return r, err
 		}
-		receipt = LabelReceipt{Thread: u.s.ThreadOfReview(events.ReviewID(q.Review)), Paged: []events.Participant{}}
+		id := commands.WholeReview(u.s, q.Review)
+		receipt = LabelReceipt{Thread: u.s.ThreadOfReview(id), Paged: []events.Participant{}}
 		for _, rec := range recorded {
 			switch e := rec.Event.(type) {
 			case events.ReviewLabelled:
@@ -108,7 +106,7 @@ func (o *Ops) LabelReview(q LabelRequest) (receipt LabelReceipt, refused *comman
 			}
 		}
 		receipt.Says = saysLabel(receipt)
-		receipt.Receipt, err = u.receipt(q.Review, recorded)
+		receipt.Receipt, err = u.receipt(string(id), recorded)
 		return nil, err
 	})
 	return receipt, refused, err

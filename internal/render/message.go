@@ -40,6 +40,11 @@ type Message struct {
 	Until     events.Time
 	Overdue   []string
 
+	Answers string // the seat that a person calls to answer, told to a seat; empty: none
+	Yours   bool   // it is the recipient's
+	Channel string // of an alert
+	Payload bool   // something came with it that is not shown
+
 	Body     string
 	Redacted bool     // the body is gone, and Body is not shown
 	Refs     []string // at most 10 addresses of at most RefBytesMax bytes
@@ -121,6 +126,7 @@ func (m Message) attributes(clipped bool) []attribute {
 		{"intent", string(m.Intent)},
 		{"turn", string(m.Turn)},
 		{"driver", m.Driver},
+		{"channel", m.Channel},
 		{"sent", m.Sent.String()},
 		{"reply_to", string(m.ReplyTo)},
 		{"is_reply", flag(m.IsReply)},
@@ -148,6 +154,9 @@ func (m Message) hints(clipped bool) []string {
 	say(m.Attempt > 1 && m.Edited, "This is a repeat: if this edited text is already in your context, do not act on it twice.")
 	say(m.Redacted, "Its body was redacted and cannot be read.")
 	say(clipped, "Clipped. All of it: decklog thread "+id)
+	say(m.Payload, "Something came with it that is not shown here: decklog thread "+plain(m.Thread))
+	say(m.Yours, "A person calls "+plain(m.Answers)+", which is your seat: you answer. When you may: decklog turn "+plain(m.Thread))
+	say(m.Answers != "" && !m.Yours, "A person calls "+plain(m.Answers)+", who answers it: read it, and leave the answer to them.")
 	say(len(m.Answering) > 0, "Answering in this thread, until "+m.Until.String()+" at the latest: "+names(m.Answering)+
 		". Before you answer: decklog turn "+plain(m.Thread)+" --block")
 	for _, name := range m.Overdue[:min(len(m.Overdue), namesMax)] {
@@ -155,7 +164,7 @@ func (m Message) hints(clipped bool) []string {
 	}
 	say(slices.ContainsFunc(m.Refs, ofRepository), "A file: or commit: ref is an address in the sender's repository: open it yourself.")
 	say(slices.ContainsFunc(m.Refs, ofTranscript), "A ref to a transcript is an address in the sender's own harness: ask the sender for what it says.")
-	if m.Intent == events.Request {
+	if m.Intent == events.Request && (m.Answers == "" || m.Yours) {
 		when := "once"
 		if m.Pending {
 			when = "when it is final"
