@@ -3,12 +3,9 @@ package commands
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"decklog/events"
@@ -49,6 +46,9 @@ const (
 	KeyBytesMax = 200
 	ToBytesMax  = 256
 )
+
+// expiresNever stands for no bound: a hundred years.
+const expiresNever = 100 * 365 * 24 * time.Hour
 
 // rateWindow is the time that every rate counts over.
 const rateWindow = time.Hour
@@ -238,58 +238,6 @@ func (d *draft) badRequest() *Refusal {
 		}
 	}
 	return d.toOneself()
-}
-
-// isAddress says whether a ref is an address. What begins with commit or file
-// is no session of a harness of that name.
-func isAddress(ref string) bool {
-	kind, place, _ := strings.Cut(ref, ":")
-	shape := refShapes()[kind]
-	if shape == nil {
-		shape, place = refShapes()[""], ref
-	}
-	return shape.MatchString(place)
-}
-
-// refShapes are what addresses look like, by what they begin with; compiled when
-// a message first has one.
-var refShapes = sync.OnceValue(func() map[string]*regexp.Regexp {
-	return map[string]*regexp.Regexp{
-		"commit": regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`),
-		"file":   regexp.MustCompile(`^[^\n\t]+$`),
-		"":       regexp.MustCompile(`^[a-z][a-z0-9-]*:[^\s/]+(/[0-9]+(:[0-9]+)?)?$`),
-	}
-})
-
-// refEscapesMax bounds how many of a ref's characters take more than one when
-// it is shown. A ref stands whole in the frame, and the frame must stay small
-// enough for every harness.
-const refEscapesMax = 16
-
-// shownWhole says whether a ref can stand whole in a frame.
-func shownWhole(ref string) bool {
-	escapes := 0
-	for _, r := range ref {
-		switch {
-		case r == '"' || r == '<' || r == '>' || !unicode.IsPrint(r):
-			return false
-		case r == '&' || r == '\\' || likeAnAngle(r):
-			escapes++
-		}
-	}
-	return escapes <= refEscapesMax
-}
-
-// likeAnAngle says whether a rune may be shown as a reference, because it could
-// be taken for an angle bracket. Which ones are is for who shows them; here any
-// sign counts that is not ASCII, and the letters that have the shape.
-func likeAnAngle(r rune) bool {
-	return r >= utf8.RuneSelf && (!unicode.In(r, unicode.L, unicode.M, unicode.N) || unicode.Is(angularLetters, r))
-}
-
-var angularLetters = &unicode.RangeTable{
-	R16: []unicode.Range16{{0x1433, 0x1439, 1}, {0x1440, 0x1447, 1}, {0x150c, 0x150c, 1}, {0x16b2, 0x16b2, 1}, {0x2cb4, 0x2cb5, 1}},
-	R32: []unicode.Range32{{0x16f3f, 0x16f3f, 1}, {0x21fe8, 0x21fe8, 1}},
 }
 
 func firstInvalid(b []byte) int {
@@ -622,95 +570,6 @@ func (d *draft) recipientFull() *Refusal {
 	return nil
 }
 
-// toTheDriver says whether the message may leave out its recipient although it
-// is a root: a person's goes to the seat that will drive the thread.
-func (d *draft) toTheDriver() bool {
-	return d.Caller.Kind == events.KindPerson && len(d.policy.Seats) > 0
-}
-
-// root says who will drive the thread that the message begins.
-func (d *draft) root() {
-	if d.area = AreaOf(d.from, d.Kind, string(d.body), string(d.payload), d.policy); d.area == nil {
-		return
-	}
-	e := events.MessageSent{Kind: d.Kind, Author: d.from, To: d.to.Recipient, Mentions: d.mentions, Group: d.group, Area: d.area}
-	if d.To == "" && d.Kind != events.KindAlert {
-		e.To.Kind = events.KindSeat // whichever: it will be the driver's
-		e.To.ID = events.Named(d.area.Seat)
-	}
-	d.driver = d.s.DriverAfter(nil, e, d.place())
-}
-
-// place is where the message's event will stand, as far as a rule looks at it.
-func (d *draft) place() events.Recorded {
-	r := events.Recorded{Position: d.s.Position() + 1, Time: d.now, Actor: d.from.ID}
-	if p := d.s.Policy(); p != nil {
-		r.Policy = p.Position
-	}
-	return r
-}
-
-// pending refuses an agent that answers a person while another's answer is
-// pending in the thread (check 9).
-func (d *draft) pending() *Refusal {
-	if d.thread == nil || d.from.Kind != events.KindSession || d.Kind != events.KindMessage || d.above.Author.Kind != events.KindPerson {
-		return nil
-	}
-	waits, _ := PendingOf(d.s, d.thread, d.from, d.now)
-	if len(waits) == 0 {
-		return nil
-	}
-	if d.Over {
-		for _, w := range waits {
-			d.over = append(d.over, w.Message)
-		}
-		return nil
-	}
-	w := waits[0]
-	r := refuse(IsPending, "%s is answering in thread %s: its message %s is working, and is waited for until %s", w.From, d.thread.ID, w.Message, w.Until).
-		naming(w.Message, d.thread.ID).example("decklog turn %s --block", d.thread.ID)
-	until := w.Until
-	r.Free = &until
-	return r
-}
-
-// hops is how many other seats the message mentions for the first time in it,
-// each of which is a hop; only what a seat says is one.
-func (d *draft) hops() int {
-	if d.from.Seat == "" || d.Kind != events.KindMessage {
-		return 0
-	}
-	n := 0
-	for _, seat := range d.policy.Seats {
-		if seat.Name != d.from.Seat && (d.group || slices.Contains(d.mentions, seat.Name)) {
-			n++
-		}
-	}
-	return n
-}
-
-func (d *draft) before() int {
-	if d.thread == nil {
-		return 0
-	}
-	return d.thread.Hops
-}
-
-// hopLimit bounds how often seats call each other with nobody else having a word
-// (check 10, R15).
-func (d *draft) hopLimit() *Refusal {
-	limit := d.policy.Limits.Hops
-	if n := d.hops(); limit == 0 || n == 0 || d.before()+n <= limit {
-		return nil
-	}
-	r := refuse(HopLimit, "the message would be hop %d of this thread; at most %d since a person last spoke in it", d.before()+d.hops(), limit)
-	r.Count, r.Limit = d.before(), limit
-	if d.above != nil {
-		r.example(`decklog send --reply-to %s -- "text that mentions nobody"`, d.above.ID)
-	}
-	return r
-}
-
 func (d *draft) events() []events.Proposed {
 	l := d.policy.Limits
 	id := d.ID.Message()
@@ -768,99 +627,6 @@ func (d *draft) events() []events.Proposed {
 	}
 	return d.driving(out, e)
 }
-
-// copies are the deliveries besides that to the recipient: in a thread in which a
-// seat takes part, to the driver and to each seat that is mentioned; and of a
-// person's message that mentions nobody, held, to the other seats that posted.
-func (d *draft) copies() (out []events.Delivery) {
-	given := map[string]bool{"": true, d.from.Seat: true, d.to.Seat: true}
-	if d.from.Kind == events.KindSeat {
-		given[d.from.ID.Name()] = true
-	}
-	if d.to.Kind == events.KindSeat {
-		given[d.to.ID.Name()] = true
-	}
-	give := func(seat string, hold *events.Time) {
-		if given[seat] {
-			return
-		}
-		given[seat] = true
-		state := events.StateHeld
-		if hold == nil && d.turn == events.Final && d.occupant(d.s, seat, d.now) != nil {
-			state = events.StateQueued
-		}
-		out = append(out, events.Delivery{To: events.Named(seat), State: state, Hold: hold})
-	}
-	takesPart := d.from.Seat != "" || d.to.Kind == events.KindSeat || d.to.Seat != "" || len(d.mentions) > 0 || d.group
-	if takesPart || d.Kind == events.KindAlert || d.thread != nil && (len(d.thread.Seats) > 0 || d.thread.Group) {
-		give(d.driver.Seat, nil)
-	}
-	for _, seat := range d.policy.Seats {
-		if d.group || slices.Contains(d.mentions, seat.Name) {
-			give(seat.Name, nil)
-		}
-	}
-	if d.thread != nil && d.from.Kind == events.KindPerson && len(d.called()) == 0 && !d.group {
-		for k, seat := range HoldingSeats(d.s, d.thread) {
-			until := d.now.Add(time.Duration(k+1) * d.policy.Limits.OwnerWindow.Std())
-			give(seat, &until)
-		}
-	}
-	return out
-}
-
-// called lists the seats that the message calls, as projections.Message.Called does.
-func (d *draft) called() []string {
-	m := projections.Message{Author: d.from, To: d.to.Recipient, Address: d.To != "", Mentions: d.mentions}
-	return m.Called()
-}
-
-// HoldingSeats lists, in seat order, the seats that hold a person's message
-// which mentions nobody: those other than the driver that posted in the thread
-// (R5). The k-th holds k times the owner window.
-func HoldingSeats(s *projections.State, t *projections.Thread) (seats []string) {
-	driver := s.Driver(t).Seat
-	for _, seat := range s.Roster(t).Order {
-		if seat != driver && t.Posted(seat) {
-			seats = append(seats, seat)
-		}
-	}
-	return seats
-}
-
-// driving adds what the message brings about for who drives: a person's word for
-// the driver alone undoes a move that is not in force; an offer lapses when the
-// post moves the driver; and a seat that took a turn in a thread that it drives
-// stamps its own sticker, in the same append.
-func (d *draft) driving(out []events.Proposed, e events.MessageSent) []events.Proposed {
-	if len(d.policy.Seats) == 0 {
-		return out
-	}
-	w := &inThread{
-		Call: d.Call, s: d.s, now: d.now, policy: d.policy, from: d.from, t: d.thread, driver: d.driver, cause: d.ID.Event(0), out: out,
-	}
-	if w.t == nil {
-		w.t = &projections.Thread{ID: e.Thread}
-	}
-	if called := d.called(); d.from.Kind == events.KindPerson && !d.group && len(called) == 1 && w.t.Move != nil && called[0] == d.driver.Seat {
-		w.undo(e.Message, true)
-		return w.out
-	}
-	after := d.s.DriverAfter(d.thread, e, d.place())
-	if d.thread != nil && after.Seat != d.driver.Seat {
-		if open := d.thread.OpenOffer(); open != nil && open.To != after.Seat { // to whom it is offered may speak first
-			w.lapse()
-		}
-	}
-	if seat, known := SeatOfSticker(d.policy, d.from.Seat); known && e.Kind == events.KindMessage && after.Seat == seat.Name {
-		w.inForce(e)
-		w.stamp(seat)
-	}
-	return w.out
-}
-
-// expiresNever stands for no bound: a hundred years.
-const expiresNever = 100 * 365 * 24 * time.Hour
 
 // closes says whether the message closes its thread: a `done` by the asker or a
 // person. Anybody else's closes only what it answers.
