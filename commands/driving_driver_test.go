@@ -181,11 +181,13 @@ func TestDrivingHandoffsMoveTheThreadAtOnceOrNotAtAll(t *testing.T) {
 func TestDrivingASeatStampsItsOwnStickerWhereItDrives(t *testing.T) {
 	smith, _ := commands.SeatOfSticker(castPolicy(), "smith")
 	t.Run("row 67: Smith took a turn and drives, the list lacks the custom names", func(t *testing.T) {
+		plays(t)
 		if got := commands.StickerOf(smith, func(string) bool { return false }); got != "robot_face" {
 			t.Errorf("stamps %s", got)
 		}
 	})
 	t.Run("row 68: the custom name has been uploaded since", func(t *testing.T) {
+		plays(t)
 		if got := commands.StickerOf(smith, func(name string) bool { return name == "driver-smith" }); got != "driver-smith" {
 			t.Errorf("stamps %s", got)
 		}

@@ -74,7 +74,7 @@ func TestDrivingAReviewClearsItsCommitOrCallsTheOwners(t *testing.T) {
 		{row: "88: ROOT, low", label: "ROOT", risk: "low", clear: true},
 		{row: "89: ROOT, med", label: "ROOT", risk: "med", clear: true},
 		{row: "90: ROOT, high", label: "ROOT", risk: "high", page: events.PageVerdict},
-		{row: "91: BANDAGE, low", label: "BANDAGE", risk: "low", page: events.PageVerdict},
+		{row: "not a number of the table: BANDAGE, low", label: "BANDAGE", risk: "low", page: events.PageVerdict},
 		{row: "92: ROOT without a risk word", label: "ROOT", page: events.PageUnread, open: true},
 		{row: "92: a risk that is none", label: "root", risk: "lowish", page: events.PageUnread, open: true},
 		{row: "92: a label that is none", label: "lgtm", risk: "low", page: events.PageUnread, open: true},
@@ -374,18 +374,22 @@ func TestDrivingAtMostThreeHops(t *testing.T) {
 		return commands.Send{Call: st.call(as), To: other, ReplyTo: string(root.ID), Body: []byte(body)}
 	}
 	t.Run("row 95: CC for a critique (stamped mention), count 0", func(t *testing.T) {
+		plays(t)
 		st.does(mention(smithsSession, "cc @trinity: is this the root?"))
 		hops(1)
 	})
 	t.Run("row 96: critique comes back (stamped mention), count 1", func(t *testing.T) {
+		plays(t)
 		st.does(mention(trinitysSession, "@smith it is a bandage"))
 		hops(2)
 	})
 	t.Run("row 97: third stamped mention", func(t *testing.T) {
+		plays(t)
 		st.does(mention(smithsSession, "@trinity why?"))
 		hops(3)
 	})
 	t.Run("row 98: fourth stamped mention", func(t *testing.T) {
+		plays(t)
 		r := st.refused(mention(trinitysSession, "@smith because of the clock"), commands.HopLimit)
 		if r.Limit != 3 || r.Count != 3 {
 			t.Errorf("the refusal says %d of %d", r.Count, r.Limit)
@@ -393,16 +397,19 @@ func TestDrivingAtMostThreeHops(t *testing.T) {
 		hops(3)
 	})
 	t.Run("S22: CC (1), critique (2), counter-question (3), answer (4th stamp)", func(t *testing.T) {
+		plays(t)
 		st.does(mention(trinitysSession, "smith, because of the clock; `@smith` in code calls nobody"))
 		hops(3)
 	})
 	t.Run("row 102: a person speaks", func(t *testing.T) {
+		plays(t)
 		st.says(ownerA, "Go on.", replyTo(root))
 		hops(0)
 		st.does(mention(trinitysSession, "@smith because of the clock"))
 		hops(1)
 	})
 	t.Run("row 100: driver move (reactions and a ledger write)", func(t *testing.T) {
+		plays(t)
 		st.does(mention(smithsSession, "@trinity then take it"))
 		hops(2)
 		offered := st.does(commands.HandoffOffer{Call: st.call(smithsSession), Thread: string(root.Thread), To: "trinity", Reason: []byte("@trinity it is yours")})
@@ -410,7 +417,7 @@ func TestDrivingAtMostThreeHops(t *testing.T) {
 		hops(2)
 		st.drivenBy(root, "trinity (handoff)")
 	})
-	t.Run("row 99: cards, reviews and edits are none", func(t *testing.T) {
+	t.Run("cards, reviews and edits are none", func(t *testing.T) {
 		st.asks(trinitysSession, root, commitA)
 		st.does(commands.Card{Call: st.call(trinitysSession), Thread: string(root.Thread), Subject: []byte("for @smith"), Work: "owner-a", Status: "planning"})
 		sent := st.says(trinitysSession, "no call", replyTo(root), to("@smith"))

@@ -54,6 +54,7 @@ func TestDrivingASurfaceFollowsWhatWasDecided(t *testing.T) {
 		same(t, st.stickers(root), "trinity by seat") // exactly one
 	})
 	t.Run("S26: a surface delivers the same event again: one ledger event", func(t *testing.T) {
+		plays(t)
 		one, two := commands.FromSurface("C1", "1764493200.000100", "message"), commands.FromSurface("C1", "1764493200.000100", "message")
 		if one != two || one == commands.FromSurface("C1", "1764493200.000100", "reaction") || one == commands.FromSurface("C2", "1764493200.000100", "message") {
 			t.Error("what is the same and what is not are mixed up")

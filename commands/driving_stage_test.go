@@ -67,6 +67,7 @@ func castPolicy(more ...string) events.Policy {
 
 // newStage has adopted the policy, and a live session sits on each seat.
 func newStage(t testing.TB, policy events.Policy) *stage {
+	plays(t)
 	st := &stage{t: t, rows: rows.New(), policy: policy, now: stageStart, bodies: map[events.EventID]string{}}
 	st.s = projections.On(st.rows)
 	st.record(events.PolicyStream, "device:test", events.PolicyAdopted{Policy: policy})

@@ -360,6 +360,7 @@ func TestDrivingAlertsAreDecidedByTheirOneTriager(t *testing.T) {
 		{"who has no seat", "#alerts", false, "", commands.TriageRouter},
 	} {
 		t.Run(c.row, func(t *testing.T) {
+			plays(t)
 			m := *alert
 			m.Channel = c.channel
 			if c.reply {
