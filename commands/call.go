@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,6 +24,8 @@ type Call struct {
 	// Nobody is why it cannot be told who asks, where more is known of it than
 	// that nobody said.
 	Nobody *Refusal
+	// Subagent says that a subagent of the caller asks.
+	Subagent bool
 }
 
 // Caller is who acts. The zero value is somebody who cannot be told.
@@ -121,11 +124,13 @@ func (c Call) author(s *projections.State, now events.Time, p events.Policy) (ev
 		if row == nil {
 			return a, false
 		}
-		a.Harness, a.Person, a.Repo, a.Branch = row.Harness, row.Person, row.Repo, row.Branch
+		a.Harness, a.Person, a.Repo, a.Branch, a.Subagent = row.Harness, row.Person, row.Repo, row.Branch, c.Subagent
 		if row.Device != "" {
 			a.Device = row.Device
 		}
-		a.Seat = seatOf(s, row)
+		if seat := seatOf(s, row); OnRoster(p, seat) {
+			a.Seat = seat
+		}
 		return a, c.live(row, now)
 	case events.KindPerson:
 		a.Person = c.Caller.ID.Name()
@@ -171,6 +176,11 @@ func KnownSeat(s *projections.State, p events.Policy, name string) bool {
 		}
 	}
 	return len(p.Seats) == 0 && s.Seat(name) != nil
+}
+
+// OnRoster says whether a seat is one of the policy's; without a roster every seat is.
+func OnRoster(p events.Policy, name string) bool {
+	return len(p.Seats) == 0 || slices.ContainsFunc(p.Seats, func(s events.Seat) bool { return s.Name == name })
 }
 
 // CheckSessionID says what is wrong with a session's id; empty when it can be one.

@@ -105,7 +105,7 @@ func TestDrivingAReviewClearsItsCommitOrCallsTheOwners(t *testing.T) {
 		root := st.says(ownerA, "please look")
 		asked := st.asks(smithsSession, root, commitA)
 		item, _ := st.s.Item(string(asked.Review))
-		next, bounded := commands.NextReminder(item, st.policy.Limits)
+		next, bounded := commands.NextReminder(item, st.policy.Limits, st.now)
 		if !bounded || next.Page != events.PageLate || next.At != stageStart.Add(30*time.Minute) {
 			t.Errorf("next is %+v; want the owners called after 30 min", next)
 		}

@@ -19,8 +19,8 @@ func TestDrivingASurfaceFollowsWhatWasDecided(t *testing.T) {
 		return st, root, thread, thread.Handoff(id)
 	}
 	t.Run("row 62: remove own, stamp trinity, one unmarked line with link", func(t *testing.T) {
-		_, _, thread, h := accepted(t)
-		steps := commands.StepsOfHandoff(thread, h, commands.OnSurface{Own: true})
+		st, _, thread, h := accepted(t)
+		steps := commands.StepsOfHandoff(thread, h, st.s.RosterNow(), commands.OnSurface{Own: true})
 		wantSteps(t, steps, commands.StepRemoveOwn, commands.StepStamp, commands.StepLine)
 	})
 	t.Run("row 63: nothing", func(t *testing.T) {
@@ -28,29 +28,29 @@ func TestDrivingASurfaceFollowsWhatWasDecided(t *testing.T) {
 		root := st.says(ownerA, "please look")
 		offered := st.does(commands.HandoffOffer{Call: st.call(smithsSession), Thread: string(root.Thread), To: "trinity", Reason: []byte("yours")})
 		thread := st.s.Thread(root.Thread)
-		wantSteps(t, commands.StepsOfHandoff(thread, thread.Handoff(offered[0].Event.(events.HandoffOffered).Handoff), commands.OnSurface{Own: true}))
+		wantSteps(t, commands.StepsOfHandoff(thread, thread.Handoff(offered[0].Event.(events.HandoffOffered).Handoff), st.s.RosterNow(), commands.OnSurface{Own: true}))
 	})
 	t.Run("row 65: own stamp still in flight", func(t *testing.T) {
-		_, _, thread, h := accepted(t)
-		steps := commands.StepsOfHandoff(thread, h, commands.OnSurface{StampInFlight: true})
+		st, _, thread, h := accepted(t)
+		steps := commands.StepsOfHandoff(thread, h, st.s.RosterNow(), commands.OnSurface{StampInFlight: true})
 		wantSteps(t, steps, commands.StepAwaitStamp, commands.StepRemoveOwn, commands.StepStamp, commands.StepLine)
 	})
 	t.Run("a person's sticker lies: only the line", func(t *testing.T) {
 		st, root, _, h := accepted(t)
 		st.does(commands.PlaceSticker{Call: st.call(ownerA), Thread: string(root.Thread), Seat: "smith"})
-		wantSteps(t, commands.StepsOfHandoff(st.s.Thread(root.Thread), h, commands.OnSurface{Own: true}), commands.StepLine)
+		wantSteps(t, commands.StepsOfHandoff(st.s.Thread(root.Thread), h, st.s.RosterNow(), commands.OnSurface{Own: true}), commands.StepLine)
 	})
 	t.Run("S11: the process dies after handoff.accepted, before the line: the next run writes exactly one", func(t *testing.T) {
-		_, _, thread, h := accepted(t)
-		wantSteps(t, commands.StepsOfHandoff(thread, h, commands.OnSurface{Other: true}), commands.StepLine)
-		wantSteps(t, commands.StepsOfHandoff(thread, h, commands.OnSurface{Other: true, Line: true}))
+		st, _, thread, h := accepted(t)
+		wantSteps(t, commands.StepsOfHandoff(thread, h, st.s.RosterNow(), commands.OnSurface{Other: true}), commands.StepLine)
+		wantSteps(t, commands.StepsOfHandoff(thread, h, st.s.RosterNow(), commands.OnSurface{Other: true, Line: true}))
 	})
 	t.Run("S12: routing verdict while own stamp is in flight: it completes, then remove and stamp", func(t *testing.T) {
 		st := newStage(t, castPolicy())
 		root := st.says(ownerA, "please look")
 		st.moves(root)
 		thread := st.s.Thread(root.Thread)
-		wantSteps(t, commands.StepsOfMove(thread, commands.OnSurface{StampInFlight: true}), commands.StepAwaitStamp, commands.StepRemoveOwn, commands.StepStamp)
+		wantSteps(t, commands.StepsOfMove(thread, st.s.RosterNow(), commands.OnSurface{StampInFlight: true}), commands.StepAwaitStamp, commands.StepRemoveOwn, commands.StepStamp)
 		same(t, st.stickers(root), "trinity by seat") // exactly one
 	})
 	t.Run("S26: a surface delivers the same event again: one ledger event", func(t *testing.T) {

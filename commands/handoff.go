@@ -62,6 +62,8 @@ func (c HandoffOffer) Decide(s *projections.State, now events.Time, p events.Pol
 		return nil, r
 	}
 	switch open := d.t.OpenOffer(); {
+	case d.t.Done:
+		return nil, d.closed()
 	case !d.drives():
 		return nil, d.notDriver("hand it over")
 	case seat.Name == d.driver.Seat:
@@ -78,6 +80,12 @@ func (c HandoffOffer) Decide(s *projections.State, now events.Time, p events.Pol
 	}
 	d.add(e, &reason)
 	return d.out, nil
+}
+
+// closed refuses to begin something in a thread that is closed.
+func (d *inThread) closed() *Refusal {
+	by := d.t.ClosedBy
+	return refuse(ReplyToDone, "thread %s was closed by %s with message %s at %s", d.t.ID, by.By, by.Message, by.Time).naming(by.Message, d.t.ID)
 }
 
 // due is when something that is owed from now on has to be there; nil under a
@@ -98,7 +106,7 @@ func (c Call) handoff(s *projections.State, id string, now events.Time, p events
 		if !c.Caller.Known() {
 			return nil, nil, c.nobody("who is asking")
 		}
-		return nil, nil, refuse(NotFound, "no hand-off has the id %q", id).
+		return nil, nil, refuse(NotFound, "no hand-off has the id %q", cut(id, ToBytesMax)).
 			fix("take the id from the thread or from what is owed").example("decklog owed")
 	}
 	d, r := c.within(s, string(thread), now, p)
@@ -153,13 +161,9 @@ func (c HandoffAccept) Decide(s *projections.State, now events.Time, p events.Po
 	if r := d.answers(h, "accept"); r != nil {
 		return nil, r
 	}
-	debtors := d.debtors()
-	if d.driver.Seat != h.From {
-		debtors = append(debtors, h.From)
-	}
 	d.add(events.HandoffAccepted{Handoff: h.ID, Thread: d.t.ID, By: d.from.ID, Due: d.due(p.Limits.OwedAfter)}, nil)
 	d.restamp(h.To, h.From)
-	d.follow(h.To, debtors...)
+	d.follow(h.To, d.driver.Seat, h.From)
 	return d.out, nil
 }
 

@@ -75,7 +75,7 @@ func (c Call) within(s *projections.State, id string, now events.Time, p events.
 	if d.t, r = FindThread(s, id); r != nil {
 		return nil, r
 	}
-	d.driver = s.Driver(d.t)
+	d.driver = s.DriverNow(d.t)
 	return d, nil
 }
 
@@ -130,10 +130,10 @@ func seatNamed(p events.Policy, name string) (events.Seat, *Refusal) {
 		known = append(known, seat.Name)
 	}
 	if len(known) == 0 {
-		return events.Seat{}, refuse(NoSuchSeat, "the policy has no seats, and none is called %q", name).
+		return events.Seat{}, refuse(NoSuchSeat, "the policy has no seats, and none is called %q", cut(name, ToBytesMax)).
 			fix("have a person write seats into the policy and adopt it").example("decklog policy adopt --policy decklog.toml")
 	}
-	return events.Seat{}, refuse(NoSuchSeat, "no seat of the roster is called %q; there are %s", name, strings.Join(known, ", "))
+	return events.Seat{}, refuse(NoSuchSeat, "no seat of the roster is called %q; there are %s", cut(name, ToBytesMax), strings.Join(known, ", "))
 }
 
 // SeatOfSticker finds the seat that a name stands for: its own, or any of its
@@ -167,38 +167,47 @@ func StickerOf(seat events.Seat, exists func(string) bool) string {
 	return or(seat.Fallback, seat.Name)
 }
 
-// follow passes what seats owed in the thread to the one that drives from now
-// on; what would be owed to itself is closed.
+// follow passes what these seats owed in the thread to the one that drives from
+// now on, and with it what a move that is not in force yet had taken elsewhere;
+// what would be owed to itself is closed. An open offer is owed by the one that is
+// asked, whoever drives.
 func (d *inThread) follow(to string, from ...string) {
 	passed := map[string][]string{}
+	var order []string
 	for _, o := range d.t.Owed {
-		i := slices.IndexFunc(from, func(seat string) bool { return seat != to && o.OwedBy(seat) })
+		seat := d.holder(o, to, from)
 		switch {
-		case i < 0 || d.lapses(o.ID):
+		case seat == "":
 		case !o.OwedTo(to):
-			passed[from[i]] = append(passed[from[i]], o.ID)
+			if passed[seat] == nil {
+				order = append(order, seat)
+			}
+			passed[seat] = append(passed[seat], o.ID)
 		case o.Kind == projections.OwedHandoff:
 			d.add(events.HandoffClosed{Handoff: events.HandoffID(o.ID), Thread: d.t.ID, By: d.from.ID, Reason: events.HandoffCreditor}, nil)
 		default:
 			d.add(events.OwedClosed{Thread: d.t.ID, Item: o.ID, By: d.from.ID, Why: events.OwedToOneself}, nil)
 		}
 	}
-	for _, seat := range from {
-		if items := passed[seat]; items != nil {
-			d.add(events.OwedPassed{Thread: d.t.ID, Items: items, From: seat, To: to, By: d.from.ID}, nil)
-			delete(passed, seat)
-		}
+	for _, seat := range order {
+		d.add(events.OwedPassed{Thread: d.t.ID, Items: passed[seat], From: seat, To: to, By: d.from.ID}, nil)
 	}
 }
 
-// debtors are the seats whose items follow the driver: the one that drives, and
-// the one to which a move that is not in force yet took them.
-func (d *inThread) debtors() []string {
-	seats := []string{d.driver.Seat}
-	if m := d.t.Move; m != nil && m.InForce == nil {
-		seats = append(seats, m.To)
+// holder is the seat from which an item follows the driver to another; empty: it stays.
+func (d *inThread) holder(o projections.Owed, to string, from []string) string {
+	if open := d.t.OpenOffer(); open != nil && o.ID == string(open.ID) {
+		return ""
 	}
-	return seats
+	for _, seat := range from {
+		if seat != to && o.OwedBy(seat) {
+			return seat
+		}
+	}
+	if m := d.t.Move; m != nil && m.InForce == nil && m.To != to && o.OwedBy(m.To) && m.Took(o.ID) {
+		return m.To
+	}
+	return ""
 }
 
 // lapse closes an open offer, which another act that moves the driver overtook.
@@ -208,18 +217,10 @@ func (d *inThread) lapse() {
 	}
 }
 
-// lapses says whether an item is the offer that this command lets lapse.
-func (d *inThread) lapses(item string) bool {
-	return slices.ContainsFunc(d.out, func(p events.Proposed) bool {
-		e, is := p.Event.(events.HandoffClosed)
-		return is && e.Handoff == events.HandoffID(item)
-	})
-}
-
 // restamp takes off every sticker that a seat placed and puts one on, by the hand
 // of a seat; while a person's sticker lies, none is touched.
 func (d *inThread) restamp(to, hand string) {
-	if d.t.PersonsSticker() != nil {
+	if d.personsSticker() {
 		return
 	}
 	seat, known := SeatOfSticker(d.policy, to)
@@ -249,15 +250,18 @@ func (d *inThread) peel() {
 	}
 }
 
+func (d *inThread) personsSticker() bool { return d.t.PersonsSticker(d.s.RosterNow()) != nil }
+
 // undo takes back a move that is not in force, as if it had never been made: the
-// stickers as they lay before. What went with it goes back where back is true.
+// stickers as they lay before, and what it closed is owed again. What went with it
+// goes back where back is true, else it is for whoever called to pass it on.
 func (d *inThread) undo(because events.MessageID, back bool) {
 	m := d.t.Move
 	if m == nil || m.InForce != nil {
 		return
 	}
 	d.add(events.RoutingUndone{Message: m.Message, Thread: d.t.ID, Because: because, By: d.from.ID}, nil)
-	if d.t.PersonsSticker() == nil {
+	if !d.personsSticker() {
 		d.peel()
 		for _, st := range m.Before {
 			if st.Hand == events.HandSeat {
@@ -265,16 +269,30 @@ func (d *inThread) undo(because events.MessageID, back bool) {
 			}
 		}
 	}
-	if !back {
-		return
+	t := *d.t
+	t.Owed = append(slices.Clone(t.Owed), d.s.Reopened(d.t)...)
+	d.t = &t
+	if back {
+		d.giveBack(m)
 	}
-	var items []string
+}
+
+// giveBack passes what went with a move to the seats that owed it before.
+func (d *inThread) giveBack(m *projections.Move) {
+	items := map[string][]string{}
+	var order []string
 	for _, o := range d.t.Owed {
-		if slices.Contains(m.Passed, o.ID) && o.OwedBy(m.To) {
-			items = append(items, o.ID)
+		i := slices.IndexFunc(m.Passed, func(p projections.Passing) bool { return p.Item == o.ID })
+		if i < 0 || !o.OwedBy(m.To) {
+			continue
 		}
+		from := m.Passed[i].From
+		if items[from] == nil {
+			order = append(order, from)
+		}
+		items[from] = append(items[from], o.ID)
 	}
-	if items != nil {
-		d.add(events.OwedPassed{Thread: d.t.ID, Items: items, From: m.To, To: m.From, By: d.from.ID}, nil)
+	for _, seat := range order {
+		d.add(events.OwedPassed{Thread: d.t.ID, Items: items[seat], From: m.To, To: seat, By: d.from.ID}, nil)
 	}
 }

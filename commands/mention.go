@@ -252,11 +252,11 @@ func likeHost(text []byte) bool {
 // order. Empty: nobody is called, and the owner window decides (R5).
 func Answers(s *projections.State, t *projections.Thread, m *projections.Message) string {
 	called := m.Called()
-	order := s.Roster(t).Order
+	order := s.RosterNow().Order
 	if m.Group {
 		called = order
 	}
-	switch driver := s.Driver(t).Seat; {
+	switch driver := s.DriverNow(t).Seat; {
 	case len(called) == 0:
 		return ""
 	case len(called) == 1:

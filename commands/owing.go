@@ -45,7 +45,7 @@ type Reminder struct {
 // last, then a call to the owners; for a review, whose time is its bound, that
 // call at once. False: nothing, because the item is not bounded, or the owners
 // were called already. Silence closes nothing.
-func NextReminder(o projections.Owed, l events.Limits) (Reminder, bool) {
+func NextReminder(o projections.Owed, l events.Limits, now events.Time) (Reminder, bool) {
 	switch {
 	case o.Due == nil || o.Paged != nil:
 		return Reminder{}, false
@@ -55,10 +55,15 @@ func NextReminder(o projections.Owed, l events.Limits) (Reminder, bool) {
 		return Reminder{}, false
 	case o.Nudged == nil:
 		return Reminder{At: *o.Due, Nudge: 1}, true
-	case o.Nudges < NudgesMax:
-		return Reminder{At: o.Nudged.Add(l.OwedAfter.Std()), Nudge: o.Nudges + 1}, true
 	}
-	return Reminder{At: o.Nudged.Add(l.OwedAfter.Std()), Page: events.PageReminded}, true
+	next := Reminder{At: o.Nudged.Add(l.OwedAfter.Std()), Nudge: o.Nudges + 1}
+	if *o.Nudged > now {
+		next.At = now // the clock went back since: no clock silences a reminder
+	}
+	if o.Nudges >= NudgesMax {
+		next.Nudge, next.Page = 0, events.PageReminded
+	}
+	return next, true
 }
 
 // owing records what is due of the open items that the participant owes or is
@@ -67,12 +72,13 @@ func (d *due) owing(boxes []events.Participant) {
 	owners := Owners(d.policy)
 	n := 0
 	d.s.DueBy(d.now, concerned(boxes, owners), func(o projections.Owed) bool {
-		next, bounded := NextReminder(o, d.policy.Limits)
+		next, bounded := NextReminder(o, d.policy.Limits, d.now)
 		if !bounded || d.now < next.At {
 			return true
 		}
-		// The due time is part of the cause: an accepted hand-off is owed anew.
-		stream, cause := events.ThreadStream(o.Thread), fmt.Sprintf("%s %d", o.ID, *o.Due)
+		// The due time and the passing are part of the cause: an accepted hand-off is
+		// owed anew, and so is what passed to another.
+		stream, cause := events.ThreadStream(o.Thread), fmt.Sprintf("%s %d %d", o.ID, *o.Due, o.Passed)
 		if next.Nudge > 0 {
 			d.add(stream, cause, fmt.Sprintf("nudged %d", next.Nudge),
 				events.OwedNudged{Thread: o.Thread, Item: o.ID, Debtor: o.Debtor, Nudge: next.Nudge})
@@ -205,7 +211,7 @@ func (c OwedClose) Decide(s *projections.State, now events.Time, p events.Policy
 	id := whole(func(prefix string, limit int) []string { return itemsWith(s, prefix, limit) }, c.Item)
 	o, found := s.Item(id)
 	if !found {
-		return nil, refuse(NotFound, "no open item has the id %q", id).
+		return nil, refuse(NotFound, "no open item has the id %q", cut(id, ToBytesMax)).
 			fix("take the id from what is owed; what was answered is closed").example("decklog owed")
 	}
 	d, r := c.within(s, string(o.Thread), now, p)

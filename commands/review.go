@@ -146,7 +146,7 @@ func (d *inThread) barred(seat, author string) string {
 	switch {
 	case seat == d.from.Seat:
 		return "it asks for the review itself"
-	case seat == authorsSeat(d.s, d.policy, author):
+	case wrote(d.s, d.policy, seat, author):
 		return "it is the commit's author"
 	case !slices.Contains(d.s.Present(), seat):
 		return "it has had no live session for long"
@@ -154,22 +154,19 @@ func (d *inThread) barred(seat, author string) string {
 	return ""
 }
 
-// authorsSeat is the seat that a commit's author, as it was named, is; empty when
-// that is none.
-func authorsSeat(s *projections.State, p events.Policy, author string) string {
-	name := strings.TrimPrefix(strings.TrimSpace(author), "@")
-	if seat, known := SeatOfSticker(p, name); known {
-		return seat.Name
+// wrote says whether a seat is a commit's author, as that was named: by its name or
+// one of its stickers', alone or in a text, or as the session on it.
+func wrote(s *projections.State, p events.Policy, seat, author string) bool {
+	author = strings.TrimSpace(author)
+	if named, known := SeatOfSticker(p, strings.TrimPrefix(author, "@")); known {
+		return named.Name == seat
 	}
-	for _, seat := range p.Seats {
-		if strings.EqualFold(seat.Name, name) {
-			return seat.Name
+	if len(author) >= PrefixMin {
+		if found := s.SessionsWith(author, 2); len(found) == 1 {
+			return seatOf(s, found[0]) == seat
 		}
 	}
-	if row := s.Session(events.SessionID(author)); row != nil {
-		return seatOf(s, row)
-	}
-	return ""
+	return hasWords(strings.ToLower(author), strings.ToLower(seat))
 }
 
 // askedAlready refuses to ask the same seat for the same commit while its label
@@ -241,7 +238,7 @@ func (c ReviewLabel) Decide(s *projections.State, now events.Time, p events.Poli
 	case !owes:
 		return nil, d.here(refuse(NotYours, "review %s is of seat %s, and %s asks to label it", v.ID, or(v.Reviewer, "nobody"), d.who()).
 			fix("leave the label to the seat that was asked").example("decklog thread %s", d.t.ID))
-	case d.from.Seat == v.From || d.from.Seat == authorsSeat(s, p, v.Author):
+	case d.from.Seat == v.From || wrote(s, p, d.from.Seat, v.Author):
 		return nil, d.here(refuse(NotYours, "seat %s asked for review %s, or wrote the commit, and nobody reviews what is their own", d.from.Seat, v.ID).
 			fix("ask another seat for a review").example("decklog review ask %s --commit %s --to SEAT", d.t.ID, v.Commit))
 	case v.Labelled != nil:
@@ -259,7 +256,7 @@ func (c ReviewLabel) Decide(s *projections.State, now events.Time, p events.Poli
 		return d.out, nil
 	}
 	e := events.ReviewLabelled{
-		Review: v.ID, Thread: d.t.ID, Label: label, Risk: risk, Late: v.Due != nil && now >= *v.Due, Clears: clears(label, risk), By: d.from.ID,
+		Review: v.ID, Thread: d.t.ID, Label: label, Risk: risk, Late: v.TimedOut || v.Due != nil && now >= *v.Due, Clears: clears(label, risk), By: d.from.ID,
 	}
 	d.add(e, nil)
 	if !e.Clears {
@@ -323,7 +320,7 @@ func ReviewCheck(t *projections.Thread, name string) (Clearance, *Refusal) {
 	if r != nil {
 		return Clearance{}, r
 	}
-	var decides *projections.Review
+	latest := map[string]*projections.Review{} // of each seat
 	longest := ""
 	for i := range t.Reviews {
 		v := &t.Reviews[i]
@@ -336,6 +333,12 @@ func ReviewCheck(t *projections.Thread, name string) (Clearance, *Refusal) {
 		if len(v.Commit) > len(longest) {
 			longest = v.Commit
 		}
+		if was := latest[v.Reviewer]; was == nil || was.Labelled == nil || v.Labelled != nil && v.Labelled.Position > was.Labelled.Position {
+			latest[v.Reviewer] = v
+		}
+	}
+	var decides *projections.Review
+	for _, v := range latest {
 		if decides == nil || weighsMore(v, decides) {
 			decides = v
 		}
@@ -346,14 +349,16 @@ func ReviewCheck(t *projections.Thread, name string) (Clearance, *Refusal) {
 	return clearance(decides, commit), nil
 }
 
-// weighsMore says whether one review of a commit decides over another: a label over
-// none; of one seat's the later; and of two seats' the one that does not clear,
-// since asking somebody else mends nothing.
+// weighsMore says whether the latest review of one seat decides over that of
+// another: a label over none, one that does not clear over one that does, since
+// asking somebody else mends nothing, and else the later.
 func weighsMore(v, than *projections.Review) bool {
 	switch {
+	case v.Labelled == nil && than.Labelled == nil:
+		return v.Asked.Position > than.Asked.Position
 	case v.Labelled == nil || than.Labelled == nil:
 		return than.Labelled == nil
-	case v.Clears != than.Clears && v.Reviewer != than.Reviewer:
+	case v.Clears != than.Clears:
 		return !v.Clears
 	}
 	return v.Labelled.Position > than.Labelled.Position

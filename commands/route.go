@@ -28,7 +28,7 @@ func Routing(s *projections.State, m *projections.Message) (q Question, why stri
 	if t == nil {
 		return q, "its thread is not known"
 	}
-	driver := s.Driver(t).Seat
+	driver := s.DriverNow(t).Seat
 	q = Question{Message: m, Thread: t, From: driver}
 	called := m.Called()
 	if len(called) == 1 {
@@ -47,7 +47,11 @@ func Routing(s *projections.State, m *projections.Message) (q Question, why stri
 		return q, "it mentions the driver"
 	case len(called) > 1:
 		return q, "it mentions several seats"
-	case t.PersonsSticker() != nil:
+	case m.Deleted != nil:
+		return q, "the message was deleted"
+	case t.Done:
+		return q, "the thread is closed"
+	case t.PersonsSticker(s.RosterNow()) != nil:
 		return q, "human sticker"
 	}
 	protocol := 0
@@ -115,10 +119,9 @@ func (c Route) Decide(s *projections.State, now events.Time, p events.Policy) ([
 		d.add(e, nil)
 		return d.out, nil
 	}
-	debtors := d.debtors()
 	d.lapse()
 	d.add(e, nil)
 	d.restamp(q.To, q.From)
-	d.follow(q.To, debtors...)
+	d.follow(q.To, d.driver.Seat)
 	return d.out, nil
 }

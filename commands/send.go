@@ -359,7 +359,7 @@ func (d *draft) parent() *Refusal {
 	if d.thread = d.s.Thread(parent.Thread); d.thread == nil {
 		return damagedView("the thread %s of message %s", parent.Thread, parent.ID)
 	}
-	d.driver = d.s.Driver(d.thread)
+	d.driver = d.s.DriverNow(d.thread)
 	if d.To != "" {
 		return nil
 	}

@@ -150,8 +150,8 @@ func (d *draft) called() []string {
 // which mentions nobody: those other than the driver that posted in the thread
 // (R5). The k-th holds k times the owner window.
 func HoldingSeats(s *projections.State, t *projections.Thread) (seats []string) {
-	driver := s.Driver(t).Seat
-	for _, seat := range s.Roster(t).Order {
+	driver := s.DriverNow(t).Seat
+	for _, seat := range s.RosterNow().Order {
 		if seat != driver && t.Posted(seat) {
 			seats = append(seats, seat)
 		}
@@ -173,7 +173,7 @@ func (d *draft) driving(out []events.Proposed, e events.MessageSent) []events.Pr
 	if w.t == nil {
 		w.t = &projections.Thread{ID: e.Thread}
 	}
-	if called := d.called(); d.from.Kind == events.KindPerson && !d.group && len(called) == 1 && w.t.Move != nil && called[0] == d.driver.Seat {
+	if called := d.called(); d.from.Kind == events.KindPerson && !d.group && len(called) == 1 && w.t.Move != nil && called[0] == w.t.Move.From {
 		w.undo(e.Message, true)
 		return w.out
 	}

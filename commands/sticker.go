@@ -1,6 +1,9 @@
 package commands
 
 import (
+	"slices"
+	"strings"
+
 	"decklog/events"
 	"decklog/projections"
 )
@@ -46,7 +49,6 @@ func (c PlaceSticker) Decide(s *projections.State, now events.Time, p events.Pol
 }
 
 func (d *inThread) personPlaces(seat events.Seat) {
-	debtors := d.debtors()
 	d.undo("", false)
 	d.add(events.StickerPlaced{
 		Thread: d.t.ID, Seat: seat.Name, Sticker: StickerOf(seat, nil), By: d.from.ID, Hand: events.HandPerson,
@@ -54,13 +56,13 @@ func (d *inThread) personPlaces(seat events.Seat) {
 	if seat.Name != d.driver.Seat {
 		d.lapse()
 	}
-	d.follow(seat.Name, debtors...)
+	d.follow(seat.Name, d.driver.Seat)
 }
 
 // stamp places a driving seat's own sticker, once. While a person's sticker lies,
 // or a move takes the thread elsewhere, a seat stamps nothing.
 func (d *inThread) stamp(seat events.Seat) {
-	if d.t.PersonsSticker() != nil || d.t.Move != nil && d.t.Move.InForce == nil {
+	if d.personsSticker() || d.t.Move != nil && d.t.Move.InForce == nil {
 		return
 	}
 	for _, st := range d.seatStickers() {
@@ -81,43 +83,76 @@ type RemoveSticker struct {
 }
 
 // Decide takes the mark off. A person takes off its own or, having none there,
-// the seats'; a seat takes off what it placed itself. No item moves.
+// the seats' and those of persons whom the policy knows no more; a seat takes off
+// the one of its own that it placed itself. No item moves; an offer lapses when
+// another seat drives then.
 func (c RemoveSticker) Decide(s *projections.State, now events.Time, p events.Policy) ([]events.Proposed, *Refusal) {
 	d, r := c.within(s, c.Thread, now, p)
 	if r != nil {
 		return nil, r
 	}
-	seat, r := seatNamed(p, c.Seat)
-	if r != nil {
-		return nil, r
+	lie := d.lying(c.Seat)
+	if len(lie) == 0 {
+		return nil, d.noSticker(c.Seat)
 	}
-	mine := func(st projections.Sticker) bool {
-		return st.By == d.from.ID || d.from.Seat != "" && st.BySeat == d.from.Seat
-	}
-	remove := func(which func(projections.Sticker) bool) {
-		for _, st := range d.t.Stickers {
-			if st.Seat == seat.Name && which(st) {
-				d.add(events.StickerRemoved{Thread: d.t.ID, Seat: st.Seat, Of: st.By, By: d.from.ID}, nil)
-			}
-		}
-	}
-	remove(mine)
-	if len(d.out) > 0 {
-		return d.out, nil
-	}
-	if d.person() {
-		remove(func(st projections.Sticker) bool { return st.Hand != events.HandPerson })
-		if len(d.out) > 0 {
+	for _, which := range d.removable() {
+		if off := slices.DeleteFunc(slices.Clone(lie), func(st projections.Sticker) bool { return !which(st) }); len(off) > 0 {
+			d.takeOff(off)
 			return d.out, nil
 		}
 	}
+	return nil, refuse(NotYours, "the sticker of %s was placed by %s", lie[0].Seat, lie[0].By).
+		fix("ask the one who placed it to take it off; a person may take off a seat's").example("decklog driver %s --why", d.t.ID)
+}
+
+// lying lists the stickers on the thread that name a seat: by its name, also where
+// the roster has it no more, or by that of any of its stickers.
+func (d *inThread) lying(name string) (lie []projections.Sticker) {
+	name = strings.TrimPrefix(strings.TrimSpace(name), "@")
+	if seat, known := SeatOfSticker(d.policy, name); known {
+		name = seat.Name
+	}
 	for _, st := range d.t.Stickers {
-		if st.Seat == seat.Name {
-			return nil, refuse(NotYours, "the sticker of %s was placed by %s", seat.Name, st.By).
-				fix("ask the one who placed it to take it off").example("decklog driver %s --why", d.t.ID)
+		if st.Seat == name || st.Sticker == name {
+			lie = append(lie, st)
 		}
 	}
-	return nil, refuse(NotFound, "no sticker of %s lies on thread %s", seat.Name, d.t.ID).
+	return lie
+}
+
+// removable says which stickers the one who asks may take off: the first kind of
+// which one lies there.
+func (d *inThread) removable() []func(projections.Sticker) bool {
+	if d.person() {
+		return []func(projections.Sticker) bool{
+			func(st projections.Sticker) bool { return st.By == d.from.ID },
+			func(st projections.Sticker) bool {
+				return st.Hand != events.HandPerson || !KnownPerson(d.policy, d.OSUser, st.By.Name())
+			},
+		}
+	}
+	return []func(projections.Sticker) bool{func(st projections.Sticker) bool {
+		return d.from.Seat != "" && st.Seat == d.from.Seat && st.BySeat == d.from.Seat
+	}}
+}
+
+func (d *inThread) takeOff(off []projections.Sticker) {
+	after := *d.t
+	after.Stickers = slices.DeleteFunc(slices.Clone(after.Stickers), func(st projections.Sticker) bool { return slices.Contains(off, st) })
+	if d.s.DriverNow(&after).Seat != d.driver.Seat {
+		d.lapse()
+	}
+	for _, st := range off {
+		d.add(events.StickerRemoved{Thread: d.t.ID, Seat: st.Seat, Of: st.By, By: d.from.ID}, nil)
+	}
+}
+
+// noSticker refuses to take off what does not lie there.
+func (d *inThread) noSticker(name string) *Refusal {
+	if _, r := seatNamed(d.policy, name); r != nil {
+		return r
+	}
+	return refuse(NotFound, "no sticker of %s lies on thread %s", cut(name, ToBytesMax), d.t.ID).
 		fix("look which stickers lie there").example("decklog thread %s", d.t.ID)
 }
 

@@ -30,11 +30,11 @@ type OnSurface struct {
 // unless it was accepted. It is asked again after a crash, and then gives what
 // is left, so that the line stands once. While a person's sticker lies no
 // sticker is touched.
-func StepsOfHandoff(t *projections.Thread, h *projections.Handoff, shown OnSurface) (steps []Step) {
+func StepsOfHandoff(t *projections.Thread, h *projections.Handoff, roster projections.Roster, shown OnSurface) (steps []Step) {
 	if h.Accepted == nil {
 		return nil
 	}
-	if t.PersonsSticker() == nil {
+	if t.PersonsSticker(roster) == nil {
 		steps = restamping(shown)
 	}
 	if !shown.Line {
@@ -45,8 +45,8 @@ func StepsOfHandoff(t *projections.Thread, h *projections.Handoff, shown OnSurfa
 
 // StepsOfMove lists what a surface has still to do after a routing move: the
 // stickers change, and nothing is posted.
-func StepsOfMove(t *projections.Thread, shown OnSurface) []Step {
-	if t.Move == nil || t.PersonsSticker() != nil {
+func StepsOfMove(t *projections.Thread, roster projections.Roster, shown OnSurface) []Step {
+	if t.Move == nil || t.PersonsSticker(roster) != nil {
 		return nil
 	}
 	return restamping(shown)

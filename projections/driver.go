@@ -82,6 +82,18 @@ func (s *State) Driver(t *Thread) Driver {
 	return d
 }
 
+// DriverNow says who drives a thread under the policy in force: for a decision,
+// which a policy adopted since the thread's last event already binds.
+func (s *State) DriverNow(t *Thread) Driver {
+	roster := s.RosterNow()
+	d := t.driver(roster)
+	d.Since = t.since(d, roster)
+	return d
+}
+
+// RosterNow is the seats of the policy in force, and those of them that are absent.
+func (s *State) RosterNow() Roster { return s.rosterOf(s.Policy()) }
+
 // Roster is the seats in the order of the policy that the thread's last event
 // was decided under, and those that are absent now.
 func (s *State) Roster(t *Thread) Roster {
@@ -105,7 +117,7 @@ func (s *State) rosterOf(p *Adopted) (r Roster) {
 }
 
 // Present is the roster of the policy in force without the absent seats, in order.
-func (s *State) Present() []string { return s.rosterOf(s.Policy()).present() }
+func (s *State) Present() []string { return s.RosterNow().present() }
 
 // driven says whether the thread is one that has a driver, once there are seats.
 func (t *Thread) driven() bool {

@@ -78,8 +78,19 @@ type Move struct {
 	InForce *Act             // nil: from the new seat's first post
 	Before  []Sticker        // as they lay
 	Command events.CommandID // that judged
-	Passed  []string         // items that went with it
+	Passed  []Passing        // items that went with it
 	Closed  []Owed           // items that it closed
+}
+
+// Passing is an item that went with a move, and the seat that owed it before.
+type Passing struct {
+	Item string
+	From string
+}
+
+// Took says whether an item went with the move.
+func (m *Move) Took(item string) bool {
+	return slices.ContainsFunc(m.Passed, func(p Passing) bool { return p.Item == item })
 }
 
 // Review is a critique of one commit.
@@ -96,6 +107,7 @@ type Review struct {
 	Late     bool
 	Clears   bool
 	Labelled *Act
+	TimedOut bool // no label had come in time
 }
 
 // CardOf is a driver card of the thread.
@@ -238,10 +250,11 @@ func (t *Thread) Posted(seat string) bool {
 	return slices.ContainsFunc(t.Posts, func(p Post) bool { return p.Seat == seat })
 }
 
-// PersonsSticker is a sticker that a person placed and that lies; nil when none does.
-func (t *Thread) PersonsSticker() *Sticker {
+// PersonsSticker is a sticker that a person placed, that lies, and that names a
+// seat of the roster; nil when none does.
+func (t *Thread) PersonsSticker(r Roster) *Sticker {
 	for i := range t.Stickers {
-		if t.Stickers[i].Hand == events.HandPerson {
+		if t.Stickers[i].Hand == events.HandPerson && slices.Contains(r.Order, t.Stickers[i].Seat) {
 			return &t.Stickers[i]
 		}
 	}
@@ -327,7 +340,7 @@ func (s *State) stickerPlaced(e events.StickerPlaced, r events.Recorded) {
 	st.By = e.By
 	t.Stickers = slices.DeleteFunc(slices.Clone(t.Stickers), func(old Sticker) bool { return old.Seat == e.Seat && old.By == e.By })
 	t.Stickers = append(t.Stickers, st)
-	if e.Hand == events.HandPerson {
+	if e.Hand == events.HandPerson && t.Move != nil && t.Move.InForce == nil {
 		t.Move = nil
 	}
 }
@@ -434,7 +447,9 @@ func (s *State) routingJudged(e events.RoutingJudged, r events.Recorded) {
 	act := actOf(r)
 	move := Move{Message: e.Message, From: e.From, To: e.To, Judged: act, Before: slices.Clone(t.Stickers), Command: r.Cause.Command}
 	if old := t.Move; old != nil && old.InForce == nil {
-		move.Before = old.Before // until this one is in force they are read as they lay before both
+		// Until this one is in force they are read as they lay before both; and what
+		// went with the one before it goes back with this one.
+		move.Before, move.Passed, move.Closed = old.Before, old.Passed, old.Closed
 	}
 	if t.Posted(e.To) || len(t.Posts) == 0 {
 		move.InForce = &act
@@ -448,13 +463,39 @@ func (s *State) routingUndone(e events.RoutingUndone, _ events.Recorded) {
 	if t == nil || t.Move == nil || t.Move.Message != e.Message {
 		return
 	}
-	for _, o := range t.Move.Closed {
+	for _, o := range s.Reopened(t) {
 		s.owes(t, o)
 		if h := t.Handoff(events.HandoffID(o.ID)); h != nil {
 			h.State, h.End = HandoffIsAccepted, ""
 		}
 	}
 	t.Move = nil
+}
+
+// Reopened lists what a move closed and is owed again should it be undone: what was
+// settled otherwise since is not.
+func (s *State) Reopened(t *Thread) (open []Owed) {
+	if t.Move == nil {
+		return nil
+	}
+	for _, o := range t.Move.Closed {
+		settled := false
+		switch o.Kind {
+		case OwedReview:
+			v := t.Review(events.ReviewID(o.ID))
+			settled = v == nil || v.Labelled != nil
+		case OwedHandoff:
+			h := t.Handoff(events.HandoffID(o.ID))
+			settled = h == nil || h.End != events.HandoffCreditor
+		case OwedReply:
+			m := s.Message(events.MessageID(o.ID))
+			settled = t.Done || m == nil || m.Deleted != nil
+		}
+		if !settled {
+			open = append(open, o)
+		}
+	}
+	return open
 }
 
 func (s *State) reviewAsked(e events.ReviewAsked, r events.Recorded) {
@@ -492,6 +533,16 @@ func (s *State) reviewLabelled(e events.ReviewLabelled, r events.Recorded) {
 	s.call(t, "", events.Named(v.From), r)
 	if d := t.driver(s.Roster(t)); d.Seat != "" && d.Seat != v.From {
 		s.call(t, "", events.Named(d.Seat), r)
+	}
+}
+
+// reviewTimedOut notes that the owners were called for want of a label: one that
+// comes now is late, whatever the clock says then.
+func (s *State) reviewTimedOut(e events.ReviewTimedOut, _ events.Recorded) {
+	if t := s.changedThread(e.Thread); t != nil {
+		if v := t.Review(e.Review); v != nil {
+			v.TimedOut = true
+		}
 	}
 }
 

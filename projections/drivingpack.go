@@ -35,6 +35,7 @@ func packOwed(p *packer, o *Owed) {
 	p.maybe(&o.Nudged)
 	p.maybe(&o.Paged)
 	number(p, &o.Position)
+	number(p, &o.Passed)
 	list(p, &o.Calls, func(p *packer, c *CallRef) {
 		text(p, &c.Event)
 		often(p, &c.Mailbox)
@@ -111,7 +112,10 @@ func (t *Thread) packDriving(p *packer) {
 		some(p, &m.InForce, packAct)
 		list(p, &m.Before, packSticker)
 		text(p, &m.Command)
-		list(p, &m.Passed, text)
+		list(p, &m.Passed, func(p *packer, i *Passing) {
+			text(p, &i.Item)
+			often(p, &i.From)
+		})
 		list(p, &m.Closed, packOwed)
 	})
 	list(p, &t.Reviews, func(p *packer, r *Review) {
@@ -124,7 +128,7 @@ func (t *Thread) packDriving(p *packer) {
 		r.Asked.pack(p)
 		text(p, &r.Label)
 		text(p, &r.Risk)
-		p.flags(&r.Late, &r.Clears)
+		p.flags(&r.Late, &r.Clears, &r.TimedOut)
 		some(p, &r.Labelled, packAct)
 	})
 	list(p, &t.Cards, func(p *packer, c *CardOf) {

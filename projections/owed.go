@@ -34,7 +34,8 @@ type Owed struct {
 	Nudged       *events.Time // last
 	Paged        *events.Time
 	Position     events.Position
-	Calls        []CallRef // that tell of it
+	Passed       events.Position // of the event that passed it to its debtor; 0: nobody did
+	Calls        []CallRef       // that tell of it
 }
 
 func (s *State) owe(t *Thread, m *Message) {
@@ -76,9 +77,7 @@ func (o Owed) keys() []string {
 	}
 	switch {
 	case o.Due == nil || o.Paged != nil:
-	case o.Nudged != nil:
-		keys = append(keys, key("due", place(events.Position(*o.Nudged)), at))
-	default:
+	default: // also once it was nudged: a clock that went back must not hide it
 		keys = append(keys, key("due", place(events.Position(*o.Due)), at))
 	}
 	return keys
@@ -107,7 +106,7 @@ func (s *State) isDebtor(o Owed, request *Message, a events.Author) bool {
 		return true
 	}
 	d := request.Main()
-	return d.At == a.ID
+	return d.At == a.ID && o.Debtor == request.To.ID // and it was not passed on since
 }
 
 // drivenFrom says whether an author sits on the seat that drives the thread.
@@ -161,7 +160,11 @@ func (s *State) owedPassed(e events.OwedPassed, r events.Recorded) {
 		return
 	}
 	if t.Move != nil && t.Move.Command == r.Cause.Command {
-		t.Move.Passed = append(t.Move.Passed, e.Items...)
+		for _, item := range e.Items {
+			if !t.Move.Took(item) { // else it goes back to where it first came from
+				t.Move.Passed = append(t.Move.Passed, Passing{Item: item, From: e.From})
+			}
+		}
 	}
 	for i := range t.Owed {
 		o := &t.Owed[i]
@@ -171,6 +174,7 @@ func (s *State) owedPassed(e events.OwedPassed, r events.Recorded) {
 		s.unmarkOwed(*o)
 		s.dropCalls(t, o)
 		o.Debtor, o.DebtorSeat = events.Named(e.To), e.To
+		o.Passed, o.Nudges, o.Nudged, o.Paged = r.Position, 0, nil, nil // its new debtor is reminded anew
 		s.markOwed(t, *o)
 		s.call(t, o.ID, o.Debtor, r)
 	}

@@ -37,12 +37,13 @@ func Ask(ctx context.Context, routing *events.Routing, question []byte) (events.
 	defer cancel()
 	words := routing.Classifier
 	if strings.HasPrefix(words[0], "http://") || strings.HasPrefix(words[0], "https://") {
-		words = []string{beside(Daemon), "classify", words[0]}
+		words = []string{Beside(Daemon), "classify", words[0]}
 	}
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Stdin = bytes.NewReader(question)
 	var said limited
 	cmd.Stdout = &said
+	together(cmd)
 	cmd.WaitDelay = 100 * time.Millisecond // for what it started and left behind
 	err := cmd.Run()
 	switch {
@@ -79,8 +80,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// beside finds another program of decklog: in this one's folder, else on PATH.
-func beside(name string) string {
+// Beside finds another program of decklog: in this one's folder, else on PATH.
+func Beside(name string) string {
 	if self, err := os.Executable(); err == nil {
 		if file := filepath.Join(filepath.Dir(self), name); executable(file) {
 			return file

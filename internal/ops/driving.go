@@ -87,12 +87,12 @@ func (o *Ops) RemoveSticker(q StickerRequest) (receipt DrivingReceipt, refused *
 
 // drive runs a decider that changes who drives, and gives the receipt. What was
 // made has the id of the hand-off that its first event names, else the event's own.
-func (u *unit) drive(receipt *DrivingReceipt, thread string, d decider, begins ...events.Type) (*commands.Refusal, error) {
-	recorded, r, err := u.run(d, begins...)
+func (u *unit) drive(receipt *DrivingReceipt, about string, d decider, begins ...events.Type) (*commands.Refusal, error) {
+	recorded, r, err := u.runAbout(about, d, begins...)
 	if r != nil || err != nil {
 		return r, err
 	}
-	id := ""
+	id, thread := "", about
 	if len(recorded) > 0 {
 		first := recorded[0]
 		id = string(first.ID)
@@ -109,6 +109,20 @@ func (u *unit) drive(receipt *DrivingReceipt, thread string, d decider, begins .
 	receipt.Driver = u.s.ShowDriver(t)
 	receipt.Receipt, err = u.receipt(id, recorded)
 	return nil, err
+}
+
+// runAbout is run, for a command about a thread, or something in one: the same id
+// again is the same command only from the same caller about the same thing.
+func (u *unit) runAbout(id string, d decider, begins ...events.Type) ([]events.Recorded, *commands.Refusal, error) {
+	wrote := len(u.wrote)
+	recorded, r, err := u.run(d, begins...)
+	if r != nil || err != nil || len(recorded) == 0 || len(u.wrote) > wrote {
+		return recorded, r, err
+	}
+	if first := recorded[0]; first.Actor != u.call.Caller.ID || !commands.IsAbout(u.s, id, first) {
+		return nil, usedBefore(), nil
+	}
+	return recorded, nil, nil
 }
 
 // OfferRequest offers the work of a thread to another seat.
@@ -142,7 +156,7 @@ type HandoffRequest struct {
 // AcceptHandoff takes the work of a thread over.
 func (o *Ops) AcceptHandoff(q HandoffRequest) (receipt DrivingReceipt, refused *commands.Refusal, err error) {
 	refused, err = o.update("handoff accept", q.Asker, func(u *unit) (*commands.Refusal, error) {
-		return u.drive(&receipt, "", commands.HandoffAccept{Call: u.call, Handoff: q.Handoff}, events.TypeHandoffAccepted)
+		return u.drive(&receipt, q.Handoff, commands.HandoffAccept{Call: u.call, Handoff: q.Handoff}, events.TypeHandoffAccepted)
 	})
 	receipt.State = string(projections.HandoffIsAccepted)
 	receipt.Says = "Accepted. Close the hand-off when its work is done."
@@ -152,7 +166,7 @@ func (o *Ops) AcceptHandoff(q HandoffRequest) (receipt DrivingReceipt, refused *
 // DeclineHandoff leaves the work where it is.
 func (o *Ops) DeclineHandoff(q HandoffRequest) (receipt DrivingReceipt, refused *commands.Refusal, err error) {
 	refused, err = o.update("handoff decline", q.Asker, func(u *unit) (*commands.Refusal, error) {
-		return u.drive(&receipt, "", commands.HandoffDecline{Call: u.call, Handoff: q.Handoff, Reason: q.Reason}, events.TypeHandoffDeclined)
+		return u.drive(&receipt, q.Handoff, commands.HandoffDecline{Call: u.call, Handoff: q.Handoff, Reason: q.Reason}, events.TypeHandoffDeclined)
 	})
 	receipt.State = string(projections.HandoffIsDeclined)
 	receipt.Says = "Declined. Nothing moved."
@@ -162,7 +176,7 @@ func (o *Ops) DeclineHandoff(q HandoffRequest) (receipt DrivingReceipt, refused 
 // CloseHandoff says that a hand-off is over. It changes no driver.
 func (o *Ops) CloseHandoff(q HandoffRequest) (receipt DrivingReceipt, refused *commands.Refusal, err error) {
 	refused, err = o.update("handoff close", q.Asker, func(u *unit) (*commands.Refusal, error) {
-		return u.drive(&receipt, "", commands.HandoffClose{Call: u.call, Handoff: q.Handoff}, events.TypeHandoffClosed)
+		return u.drive(&receipt, q.Handoff, commands.HandoffClose{Call: u.call, Handoff: q.Handoff}, events.TypeHandoffClosed)
 	})
 	receipt.State = string(projections.HandoffIsClosed)
 	receipt.Says = "Closed. Who drives did not change."

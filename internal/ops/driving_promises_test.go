@@ -22,6 +22,7 @@ type mark struct {
 
 // passing is a hand-off.
 type passing struct {
+	closed   bool // by somebody, and not because it came back to its creditor
 	from, to string
 	state    projections.HandoffState
 	accepted events.Position
@@ -195,7 +196,7 @@ func (w *witness) drives(r events.Recorded) bool {
 			d, owed := th.debts[string(e.Handoff)]
 			w.holds(w.isPerson(r.Actor) || w.occupies(h.from) || w.occupies(h.to) || owed && w.occupies(d.debtorSeat), "a party or a person closes a hand-off")
 		}
-		h.state = projections.HandoffIsClosed
+		h.state, h.closed = projections.HandoffIsClosed, e.Reason != events.HandoffCreditor
 		w.closes(th, string(e.Handoff))
 	case events.RoutingJudged:
 		w.judged(w.thread(e.Thread), e)
@@ -203,8 +204,13 @@ func (w *witness) drives(r events.Recorded) bool {
 		th := w.thread(e.Thread)
 		w.holds(th.move != nil && th.move.message == e.Message && !th.move.inForce, "only a move that is not in force is undone")
 		for id, d := range th.move.closed {
+			m := w.messages[events.MessageID(id)]
+			h := w.handoffs[events.HandoffID(id)]
+			if w.labelled[events.ReviewID(id)] || m != nil && (m.deleted || th.done) || h != nil && h.closed {
+				continue // it was settled meanwhile
+			}
 			th.debts[id] = d
-			if h := w.handoffs[events.HandoffID(id)]; h != nil {
+			if h != nil {
 				h.state = projections.HandoffIsAccepted
 			}
 		}
@@ -214,7 +220,7 @@ func (w *witness) drives(r events.Recorded) bool {
 		for _, id := range e.Items {
 			d, owed := th.debts[id]
 			w.holds(owed && d.owedBy(e.From) && e.From != e.To, "what passes is owed by the seat that it passes from")
-			d.debtor, d.debtorSeat = events.Named(e.To), e.To
+			d.debtor, d.debtorSeat, d.nudges = events.Named(e.To), e.To, 0
 			th.debts[id] = d
 		}
 	case events.OwedClosed:
@@ -291,7 +297,9 @@ func (w *witness) placed(th *talk, e events.StickerPlaced) {
 	switch e.Hand {
 	case events.HandPerson:
 		w.holds(w.isPerson(e.By) && e.By == w.now.Actor, "a person's hand is a person's")
-		th.move = nil
+		if th.move != nil && !th.move.inForce {
+			th.move = nil
+		}
 	case events.HandSeat:
 		w.holds(!th.personsMark(), "while a person's sticker lies no seat stamps")
 		if e.By == w.now.Actor {
@@ -344,7 +352,7 @@ func (w *witness) judged(th *talk, e events.RoutingJudged) {
 	th.seats[e.To] = true
 	move := &moving{message: e.Message, to: e.To, at: w.now.Position, before: slices.Clone(th.marks), command: w.now.Cause.Command, closed: map[string]debt{}}
 	if th.move != nil && !th.move.inForce {
-		move.before = th.move.before
+		move.before, move.closed = th.move.before, th.move.closed
 	}
 	move.inForce = th.posted[e.To] || len(th.posted) == 0
 	th.move = move
@@ -458,7 +466,7 @@ func (w *witness) answers(th *talk, e events.MessageSent) {
 		return
 	}
 	debtor := d.debtor == e.Author.ID || e.Author.Seat != "" && d.debtor == events.Named(e.Author.Seat)
-	if asked := w.messages[e.ReplyTo]; len(asked.copies) > 0 && asked.copies[0].to == asked.sent.To.ID {
+	if asked := w.messages[e.ReplyTo]; d.debtor == asked.sent.To.ID && len(asked.copies) > 0 && asked.copies[0].to == asked.sent.To.ID {
 		debtor = debtor || asked.copies[0].at == e.Author.ID
 	}
 	drives := e.Author.Seat != "" && w.driver(th) == e.Author.Seat
