@@ -82,7 +82,7 @@ func (c Edit) Decide(s *projections.State, now events.Time, p events.Policy) ([]
 // is offered the answer.
 func (c Edit) returned(s *projections.State, m *projections.Message, now events.Time) (back []events.MailboxReturned) {
 	for _, d := range m.Deliveries {
-		if d.State != events.StateDelivered || !d.AsStub || d.At == d.To || c.live(s.Session(d.At.Session()), now) {
+		if !d.Arrived() || !d.AsStub || d.At == d.To || c.live(s.Session(d.At.Session()), now) {
 			continue
 		}
 		back = append(back, events.MailboxReturned{

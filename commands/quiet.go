@@ -12,7 +12,7 @@ import (
 // until when: nil is until something happens. It is not quiet while anything can
 // be offered, is leased, or is due to be recorded. While something waits that
 // cannot be offered yet, or the session has sends that are not settled, owes or
-// is owed, it is quiet for lookEvery at most, since what time brings about makes
+// is owed, or was printed what its transcript is to show yet, it is quiet for lookEvery at most, since what time brings about makes
 // no event.
 func Quiet(s *projections.State, c Call, who events.Participant, lookEvery time.Duration, now events.Time, p events.Policy) (quiet bool, until *events.Time) {
 	if row := s.Session(who.Session()); row == nil || row.Left != nil {
@@ -47,11 +47,14 @@ func Quiet(s *projections.State, c Call, who events.Participant, lookEvery time.
 	})
 	mine := concerned(boxes, Owners(p))
 	s.DueBy(look, mine, func(o projections.Owed) bool {
-		if next, bounded := NextReminder(o, p.Limits); bounded {
+		if next, bounded := NextReminder(o, p.Limits, now); bounded {
 			later(next.At)
 		}
 		return true
 	})
+	if len(SoughtFor(s, who, now)) > 0 {
+		later(look) // what a hook printed is yet to be found in the transcript
+	}
 	if until == nil {
 		s.DueBy(math.MaxInt64, mine, func(projections.Owed) bool {
 			later(look)

@@ -69,7 +69,7 @@ func (c AskTurn) Gate(s *projections.State, now events.Time, p events.Policy) (T
 	if r != nil {
 		return Turn{}, r
 	}
-	g := gate{s: s, t: t, who: c.answerer(s, now, p), now: now, policy: p, driver: s.Driver(t)}
+	g := gate{s: s, t: t, who: c.answerer(s, now, p), now: now, policy: p, driver: s.DriverNow(t)}
 	if c.Message == "" {
 		g.m = g.question()
 	} else if g.m, r = FindMessage(s, c.Message); r != nil {
@@ -279,7 +279,7 @@ func copyOf(m *projections.Message, seat string) *projections.Delivery {
 // before says whether a seat comes before the one who asks: it drives, or stands
 // earlier in the order, in which who has no seat comes last.
 func (g gate) before(seat string) bool {
-	order := g.s.Roster(g.t).Order
+	order := g.s.RosterNow().Order
 	mine := slices.Index(order, g.who.Seat)
 	return seat == g.driver.Seat || mine < 0 || slices.Index(order, seat) < mine
 }

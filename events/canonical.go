@@ -57,6 +57,7 @@ func (e *MessageSent) read(c *canonical) {
 	optional(c, `,"repo":"`, &e.Author.Repo)
 	optional(c, `,"branch":"`, &e.Author.Branch)
 	optional(c, `,"device":"`, &e.Author.Device)
+	e.Author.Subagent = c.has(`,"subagent":true`)
 	text(c, `},"to":{"id":"`, &e.To.ID)
 	text(c, `,"kind":"`, &e.To.Kind)
 	optional(c, `,"seat":"`, &e.To.Seat)

@@ -57,6 +57,8 @@ func Decode(t Type, version int, data []byte) (Event, error) {
 		return decode[MessageExpired](t, data)
 	case TypeMessageUndelivered:
 		return decode[MessageUndelivered](t, data)
+	case TypeMessageRead:
+		return decode[MessageRead](t, data)
 	case TypeTurnFlipped:
 		return decode[TurnFlipped](t, data)
 	case TypeThreadDone:
@@ -160,6 +162,8 @@ func ThreadsOf(e Event) []ThreadID {
 	case MessageExpired:
 		return []ThreadID{e.Thread}
 	case MessageUndelivered:
+		return []ThreadID{e.Thread}
+	case MessageRead:
 		return []ThreadID{e.Thread}
 	case TurnFlipped:
 		return []ThreadID{e.Thread}

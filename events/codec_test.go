@@ -222,7 +222,7 @@ func TestDamagedDataDecodesAsUnknownAndSaysSo(t *testing.T) {
 var named = map[events.Type]string{
 	events.TypeSessionJoined: "", events.TypeSessionLeft: "", events.TypeSeatTaken: "", events.TypeSeatLeft: "",
 	events.TypeMessageSent: "thread", events.TypeMessageEdited: "thread", events.TypeMessageDeleted: "thread", events.TypeMessageExpired: "thread",
-	events.TypeMessageUndelivered: "thread", events.TypeTurnFlipped: "thread", events.TypeThreadDone: "thread", events.TypeCommandRefused: "thread",
+	events.TypeMessageUndelivered: "thread", events.TypeMessageRead: "thread", events.TypeTurnFlipped: "thread", events.TypeThreadDone: "thread", events.TypeCommandRefused: "thread",
 	events.TypeMailboxLeased: "thread", events.TypeMailboxConfirmed: "thread", events.TypeMailboxTaken: "thread", events.TypeMailboxReturned: "thread",
 	events.TypeLeaseExpired: "thread", events.TypeInstructionLeased: "", events.TypeInstructionConfirmed: "", events.TypePolicyAdopted: "",
 	events.TypePayloadAttached: "thread", events.TypeAckPlaced: "thread", events.TypeStickerPlaced: "thread", events.TypeStickerRemoved: "thread",

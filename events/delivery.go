@@ -140,3 +140,20 @@ type MessageUndelivered struct {
 	// To is whose delivery a notice is about; empty: that to the addressee.
 	To Participant `json:"to,omitempty"`
 }
+
+// MessageRead says that a delivered message stands in its recipient's own
+// transcript, as context that a hook added: not only was it printed, its harness
+// took it. It says nothing of whether a model heeded it.
+type MessageRead struct {
+	Message MessageID   `json:"message"`
+	Thread  ThreadID    `json:"thread"`
+	Mailbox Participant `json:"mailbox"` // the session's whose transcript it is
+	Lease   LeaseID     `json:"lease"`   // by which it was printed
+	Attempt int         `json:"attempt"`
+	Harness string      `json:"harness"`
+	// Where it stands: the file, the place of the record in it (in bytes; in a
+	// database the number of its row), and the id that the harness gave the record.
+	Transcript string `json:"transcript"`
+	Offset     int64  `json:"offset"`
+	Record     string `json:"record,omitempty"`
+}

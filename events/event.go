@@ -16,6 +16,7 @@ const (
 	TypeMessageDeleted       Type = "message.deleted"
 	TypeMessageExpired       Type = "message.expired"
 	TypeMessageUndelivered   Type = "message.undelivered"
+	TypeMessageRead          Type = "message.read"
 	TypeTurnFlipped          Type = "turn.flipped"
 	TypeThreadDone           Type = "thread.done"
 	TypeCommandRefused       Type = "command.refused"
@@ -55,7 +56,7 @@ const (
 func Types() []Type {
 	return []Type{
 		TypeSessionJoined, TypeSessionLeft, TypeSeatTaken, TypeSeatLeft,
-		TypeMessageSent, TypeMessageEdited, TypeMessageDeleted, TypeMessageExpired, TypeMessageUndelivered,
+		TypeMessageSent, TypeMessageEdited, TypeMessageDeleted, TypeMessageExpired, TypeMessageUndelivered, TypeMessageRead,
 		TypeTurnFlipped, TypeThreadDone, TypeCommandRefused,
 		TypeMailboxLeased, TypeMailboxConfirmed, TypeMailboxTaken, TypeMailboxReturned, TypeLeaseExpired,
 		TypeInstructionLeased, TypeInstructionConfirmed, TypePolicyAdopted,
@@ -93,6 +94,7 @@ func (MessageEdited) EventType() Type        { return TypeMessageEdited }
 func (MessageDeleted) EventType() Type       { return TypeMessageDeleted }
 func (MessageExpired) EventType() Type       { return TypeMessageExpired }
 func (MessageUndelivered) EventType() Type   { return TypeMessageUndelivered }
+func (MessageRead) EventType() Type          { return TypeMessageRead }
 func (TurnFlipped) EventType() Type          { return TypeTurnFlipped }
 func (ThreadDone) EventType() Type           { return TypeThreadDone }
 func (CommandRefused) EventType() Type       { return TypeCommandRefused }
@@ -136,6 +138,7 @@ func (MessageEdited) event()        {}
 func (MessageDeleted) event()       {}
 func (MessageExpired) event()       {}
 func (MessageUndelivered) event()   {}
+func (MessageRead) event()          {}
 func (TurnFlipped) event()          {}
 func (ThreadDone) event()           {}
 func (CommandRefused) event()       {}

@@ -55,6 +55,8 @@ type Author struct {
 	Repo    string          `json:"repo,omitempty"`
 	Branch  string          `json:"branch,omitempty"`
 	Device  string          `json:"device,omitempty"`
+	// Subagent says that a subagent of the session wrote it, in the session's name.
+	Subagent bool `json:"subagent,omitempty"`
 }
 
 // Recipient is what an address resolved to.

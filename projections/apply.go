@@ -44,6 +44,8 @@ func (s *State) Apply(r events.Recorded) {
 		s.messageExpired(e, r)
 	case events.MessageUndelivered:
 		s.messageUndelivered(e, r)
+	case events.MessageRead:
+		s.messageRead(e, r)
 	case events.TurnFlipped:
 		s.turnFlipped(e, r)
 	case events.ThreadDone:
@@ -98,6 +100,8 @@ func (s *State) Apply(r events.Recorded) {
 		s.reviewAsked(e, r)
 	case events.ReviewLabelled:
 		s.reviewLabelled(e, r)
+	case events.ReviewTimedOut:
+		s.reviewTimedOut(e, r)
 	case events.CardPosted:
 		s.cardPosted(e, r)
 	case events.CardUpdated:

@@ -75,7 +75,7 @@ func history(t *rapid.T) []events.Recorded {
 	turn := rapid.SampledFrom([]events.Turn{events.Working, events.Final, ""})
 	sent := 0
 	event := rapid.Custom(func(t *rapid.T) events.Event {
-		switch rapid.IntRange(0, 19).Draw(t, "type") {
+		switch rapid.IntRange(0, 20).Draw(t, "type") {
 		case 0, 1, 2, 3:
 			// A ledger gives each message an id of its own.
 			id := events.MessageID(fmt.Sprint("m", sent))
@@ -105,7 +105,7 @@ func history(t *rapid.T) []events.Recorded {
 		case 8:
 			return events.MessageUndelivered{Message: message.Draw(t, "message"), Thread: thread.Draw(t, "thread"), Mailbox: who.Draw(t, "mailbox"), Kind: kind.Draw(t, "kind")}
 		case 9:
-			return events.MailboxLeased{Lease: lease.Draw(t, "lease"), Mailbox: who.Draw(t, "mailbox"), Until: until.Draw(t, "until"), Items: items.Draw(t, "items")}
+			return events.MailboxLeased{Lease: lease.Draw(t, "lease"), Mailbox: who.Draw(t, "mailbox"), Harness: rapid.SampledFrom([]string{"", "codex"}).Draw(t, "harness"), Hook: "Stop", Until: until.Draw(t, "until"), Items: items.Draw(t, "items")}
 		case 10:
 			return events.MailboxConfirmed{Lease: lease.Draw(t, "lease"), Mailbox: who.Draw(t, "mailbox"), Items: items.Draw(t, "items")}
 		case 11:
@@ -122,6 +122,8 @@ func history(t *rapid.T) []events.Recorded {
 			return events.SessionJoined{Session: session.Draw(t, "session"), Person: rapid.SampledFrom([]string{"", "ana"}).Draw(t, "person"), Source: rapid.SampledFrom([]events.Source{events.SourceStartup, events.SourceCompact}).Draw(t, "source")}
 		case 17:
 			return events.SessionLeft{Session: session.Draw(t, "session")}
+		case 19:
+			return events.MessageRead{Message: message.Draw(t, "message"), Thread: thread.Draw(t, "thread"), Mailbox: who.Draw(t, "mailbox"), Lease: lease.Draw(t, "lease"), Attempt: 1}
 		case 18:
 			if rapid.Bool().Draw(t, "leaves") {
 				return events.SeatLeft{Seat: "smith", Session: session.Draw(t, "session")}

@@ -18,6 +18,7 @@ type Shown struct {
 	Kind     events.MessageKind   `json:"kind"`
 	From     events.Participant   `json:"from"`
 	FromSeat string               `json:"from_seat"`
+	Subagent bool                 `json:"subagent"` // of from, in its name
 	Harness  string               `json:"harness"`
 	To       events.Participant   `json:"to"`
 	Intent   events.Intent        `json:"intent"`
@@ -54,7 +55,7 @@ func (s *State) Show(m *Message, d *Delivery, bodies Bodies) Shown {
 		d = m.Main()
 	}
 	v := Shown{
-		ID: m.ID, Thread: m.Thread, Kind: m.Kind, From: m.Author.ID, FromSeat: m.Author.Seat, Harness: m.Author.Harness, To: m.To.ID,
+		ID: m.ID, Thread: m.Thread, Kind: m.Kind, From: m.Author.ID, FromSeat: m.Author.Seat, Subagent: m.Author.Subagent, Harness: m.Author.Harness, To: m.To.ID,
 		Intent: m.Intent, Turn: m.Turn, Refs: m.Refs, ReplyTo: m.ReplyTo, IsReply: m.IsReply, Sent: m.Sent, Expires: m.Expires,
 		Edited: m.Edited, Deleted: m.Deleted, State: d.State, Reason: d.Reason, Attempt: d.Attempt, ResendOf: m.ResendOf,
 	}
@@ -169,8 +170,8 @@ func (s *State) Inbox(q InboxQuery, bodies Bodies) InboxView {
 			switch {
 			case q.Sent:
 			case box == q.Who:
-				if d := m.deliveryFor(q.Who); d != nil {
-					e.d = d
+				if e.d = m.deliveryFor(q.Who); e.d == nil {
+					return true // it took it, and it went back
 				}
 			default:
 				if e.d = m.Delivery(box); e.d == nil || !e.d.Waits() || m.Author.ID == q.Who {

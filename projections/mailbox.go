@@ -10,7 +10,14 @@ type Mailbox struct {
 	Waiting     int // messages; notices do not count
 	Lease       events.LeaseID
 	Instruction Instruction
+	// Unread are the leases whose messages a hook printed and that were not found
+	// in the transcript yet, oldest first, at most UnreadMax.
+	Unread []events.LeaseID
 }
+
+// UnreadMax bounds for how many leases a transcript is looked through. An older
+// one is looked for no more, and what it held stays delivered.
+const UnreadMax = 16
 
 // Instruction is where a session stands with the standing instruction.
 type Instruction struct {
@@ -41,6 +48,7 @@ func (m *Mailbox) pack(p *packer) {
 	number(p, &m.Instruction.Version)
 	number(p, &m.Instruction.Attempt)
 	text(p, &m.Instruction.Lease)
+	list(p, &m.Unread, text)
 }
 
 func (l *Lease) pack(p *packer) {
@@ -263,7 +271,7 @@ func (s *State) mailboxLeased(e events.MailboxLeased, r events.Recorded) {
 		if d := m.Delivery(e.Mailbox); d != nil && d.Waits() {
 			d.State, d.Attempt, d.AsStub, d.Again = events.StateLeased, it.Attempt, it.Pending, it.Edited
 			d.Leases = append(d.Leases, DeliveryLease{
-				Lease: e.Lease, By: e.Mailbox, Attempt: it.Attempt, Leased: r.Time,
+				Lease: e.Lease, By: e.Mailbox, Attempt: it.Attempt, Hook: hookOf(e), Leased: r.Time,
 			})
 		}
 	}
@@ -304,6 +312,7 @@ func (s *State) confirm(id events.LeaseID, p events.Participant, at events.Time)
 func (s *State) mailboxConfirmed(e events.MailboxConfirmed, r events.Recorded) {
 	s.confirm(e.Lease, e.Mailbox, r.Time)
 	at := r.Time
+	printed := false
 	for _, it := range e.Items {
 		if it.Kind == events.ItemCall {
 			s.callConfirmed(it, e.Mailbox)
@@ -327,6 +336,7 @@ func (s *State) mailboxConfirmed(e events.MailboxConfirmed, r events.Recorded) {
 		for i := range d.Leases {
 			if d.Leases[i].Lease == e.Lease {
 				d.Leases[i].Confirmed, d.Leases[i].Late = &at, e.Late
+				printed = printed || d.Leases[i].Hook != ""
 			}
 		}
 		if !d.Waits() {
@@ -337,6 +347,9 @@ func (s *State) mailboxConfirmed(e events.MailboxConfirmed, r events.Recorded) {
 		if it.Pending && m.Turn != events.Working && m.Deleted == nil {
 			s.offerAgain(m, d) // it turned final between the lease and its confirm
 		}
+	}
+	if printed {
+		s.unread(e.Mailbox, e.Lease)
 	}
 }
 
@@ -405,7 +418,7 @@ func (s *State) along(id events.MessageID, at, taker events.Participant) bool {
 	if d := m.Delivery(at); d != nil && d.Waits() {
 		m = s.messages.change(s, string(id))
 		s.dequeue(at, m)
-		d.State = events.StateDelivered
+		d.State, d.By = events.StateDelivered, taker
 	}
 	return true
 }

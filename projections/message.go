@@ -53,13 +53,14 @@ type Delivery struct {
 	State       events.DeliveryState
 	Then        events.DeliveryState // of a held stub: its state once it is final
 	Reason      events.LostReason
-	Attempt     int             // leases so far
-	Unconfirmed int             // of them, those that ended without a confirm
-	AsStub      bool            // what was shown last was a stub past its time
-	Again       bool            // offered once more, because the stub turned final
-	Leases      []DeliveryLease // oldest first
-	Notice      *Notice         // the telling of its loss
-	Hold        *events.Time    // until when the copy waits for those who come first
+	Attempt     int                // leases so far
+	Unconfirmed int                // of them, those that ended without a confirm
+	AsStub      bool               // what was shown last was a stub past its time
+	Again       bool               // offered once more, because the stub turned final
+	Leases      []DeliveryLease    // oldest first
+	Notice      *Notice            // the telling of its loss
+	Hold        *events.Time       // until when the copy waits for those who come first
+	By          events.Participant // who has it by another copy; empty: nobody
 }
 
 // DeliveryLease is one time that a message was offered.
@@ -67,6 +68,7 @@ type DeliveryLease struct {
 	Lease     events.LeaseID
 	By        events.Participant // whose hook run
 	Attempt   int
+	Hook      string // the harness's event that printed it; empty: no hook did
 	Leased    events.Time
 	Confirmed *events.Time
 	Late      bool
@@ -124,6 +126,7 @@ func (m *Message) pack(p *packer) {
 			text(p, &l.Lease)
 			often(p, &l.By)
 			number(p, &l.Attempt)
+			often(p, &l.Hook)
 			p.moment(&l.Leased)
 			p.flags(&l.Late)
 			p.maybe(&l.Confirmed)
@@ -139,6 +142,7 @@ func (m *Message) pack(p *packer) {
 			number(p, &n.Unconfirmed)
 		})
 		p.maybe(&d.Hold)
+		often(p, &d.By)
 	})
 	m.packDriving(p)
 }
@@ -152,6 +156,7 @@ func packAuthor(p *packer, a *events.Author) {
 	often(p, &a.Repo)
 	often(p, &a.Branch)
 	often(p, &a.Device)
+	p.flags(&a.Subagent)
 }
 
 // changed gives a message that an event changes; nil when the fold never saw it,
@@ -214,6 +219,11 @@ func (m *Message) Lost() bool {
 // Waits says whether the delivery still lies in its mailbox.
 func (d *Delivery) Waits() bool {
 	return d.State == events.StateQueued || d.State == events.StateHeld || d.State == events.StateLeased
+}
+
+// Arrived says whether the delivery was printed for its recipient.
+func (d *Delivery) Arrived() bool {
+	return d.State == events.StateDelivered || d.State == events.StateRead
 }
 
 // Awaited says whether a message is a stub whose answer is still waited for at
@@ -310,7 +320,7 @@ func (s *State) turnFlipped(e events.TurnFlipped, r events.Recorded) {
 		switch {
 		case d.State == events.StateHeld && d.Then != "":
 			d.State, d.Then = d.Then, ""
-		case d.State == events.StateDelivered && d.AsStub:
+		case d.Arrived() && d.AsStub:
 			s.offerAgain(m, d)
 		}
 	}

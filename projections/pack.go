@@ -271,12 +271,12 @@ var words = [...]string{
 	string(events.StateExpired), string(events.StateUndelivered), string(events.StateDeleted),
 	string(events.ItemNotice), string(events.LostUnconfirmed), string(events.LostSessionEnded),
 	string(events.FormFull), string(events.FormShort), string(OwedReply),
-	"claude-code", "codex",
+	"claude-code", "codex", "UserPromptSubmit", "PostToolUse", "Stop", "SessionStart", "gemini", "opencode",
 }
 
 // wordsOfLength are the numbers of the words by their length, so that to see
 // whether a text is one takes no more than to compare it with a few.
-var wordsOfLength = func() (numbers [16][]byte) {
+var wordsOfLength = func() (numbers [17][]byte) {
 	for n, w := range words {
 		numbers[len(w)] = append(numbers[len(w)], byte(n))
 	}

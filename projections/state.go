@@ -11,7 +11,7 @@ import (
 
 // FoldVersion changes whenever the same events make other rows. A ledger whose
 // rows were made by another version is rebuilt before it is used.
-const FoldVersion = 5
+const FoldVersion = 6
 
 // State is the folded ledger, loaded row by row as it is asked for. What an
 // event changes stays in memory until Flush writes each changed row once: after

@@ -50,6 +50,35 @@ func Note(path string, busy bool, now time.Time) error {
 	return errors.Join(err, f.Close())
 }
 
+// delegated ends the name of the mark that lies beside a session's note while
+// the session lets a subagent work. No note's name has this sign.
+const delegated = "~"
+
+// Delegate marks a session's note, or takes the mark away.
+func Delegate(path string, is bool) error {
+	mark := path + delegated
+	if !is {
+		if err := os.Remove(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	f, err := os.OpenFile(mark, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Delegating says whether a session's note is marked.
+func Delegating(path string) bool {
+	_, err := os.Lstat(path + delegated)
+	return err == nil
+}
+
 // Noted reads a note; false when there is none, or it cannot be read.
 func Noted(path string) (busy bool, at time.Time, known bool) {
 	f, err := os.Open(path)

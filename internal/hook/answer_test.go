@@ -20,11 +20,12 @@ import (
 	"decklog/internal/render"
 )
 
-// added is the form in which both harnesses take a text, and held the one in
-// which Codex takes it at Stop, where it drops an answer with anything else.
+// The forms in which the harnesses take a text. Codex drops an answer with
+// anything else.
 const (
-	added = `{"hookSpecificOutput":{"hookEventName":%s,"additionalContext":%s}}`
-	held  = `{"decision":"block","reason":%s}`
+	added  = `{"hookSpecificOutput":{"hookEventName":EVENT,"additionalContext":TEXT}}`
+	held   = `{"decision":"block","reason":TEXT}`
+	denied = `{"decision":"deny","reason":TEXT}`
 )
 
 // takes are the events at which each harness takes a text, with the form.
@@ -32,8 +33,17 @@ var takes = map[string]map[string]string{
 	"claude-code": {
 		"SessionStart": added, "UserPromptSubmit": added, "PostToolUse": added, "PostToolUseFailure": added, "PostToolBatch": added, "Stop": added,
 	},
-	"codex": {"SessionStart": added, "UserPromptSubmit": added, "PostToolUse": added, "Stop": held},
+	"codex":    {"SessionStart": added, "UserPromptSubmit": added, "PostToolUse": added, "Stop": held},
+	"gemini":   {"BeforeAgent": added, "AfterTool": added, "AfterAgent": denied},
+	"opencode": {"chat.message": `{"part":TEXT}`, "tool.execute.after": `{"output":TEXT}`, "session.idle": `{"prompt":TEXT}`},
+	"cursor":   {"postToolUse": `{"additional_context":TEXT}`, "stop": `{"followup_message":TEXT}`},
 }
+
+// deaf says that a harness takes nothing at an event of ours.
+func deaf(harness, event string) bool { return takes[harness][event] == "" }
+
+// escapes are the events at which the harness escapes angle brackets in a text.
+var escapes = map[string][]string{"codex": {"Stop"}, "gemini": {"BeforeAgent", "AfterTool", "AfterAgent"}}
 
 // others are the events at which decklog has nothing to say.
 var others = map[string]string{
@@ -41,15 +51,32 @@ var others = map[string]string{
 		PreModelSwitch PostModelSwitch PermissionRequest PermissionDenied Setup TeammateIdle TaskCreated TaskCompleted Elicitation
 		ElicitationResult ConfigChange WorktreeCreate WorktreeRemove InstructionsLoaded CwdChanged FileChanged DirectoryAdded
 		MessageDisplay PreSkillShellCommand`,
-	"codex": `PreModelRequest PostModelRequest PreToolUse PermissionRequest PreCompact PostCompact SessionEnd SubagentStart SubagentStop Interrupt`,
+	"codex":    `PreModelRequest PostModelRequest PreToolUse PermissionRequest PreCompact PostCompact SessionEnd SubagentStart SubagentStop Interrupt`,
+	"gemini":   `BeforeTool SessionEnd BeforeModel AfterModel BeforeToolSelection PreCompress Notification`,
+	"opencode": `tool.execute.before session.deleted dispose`,
+	"cursor": `preToolUse sessionEnd postToolUseFailure beforeShellExecution afterShellExecution beforeMCPExecution afterMCPExecution
+		beforeReadFile afterFileEdit afterAgentResponse afterAgentThought subagentStart`,
+}
+
+// ends are the events that end a session.
+var ends = []string{"SessionEnd", "session.deleted", "dispose", "sessionEnd"}
+
+// registers are the events at which a session is registered and no more.
+var registers = map[string][]string{
+	"gemini": {"SessionStart"}, "opencode": {"session.created", "session.compacted"}, "cursor": {"sessionStart", "beforeSubmitPrompt"},
 }
 
 // size is what a text counts against the cap of a harness: characters of UTF-16
 // in Claude Code, bytes in Codex.
 var size = map[string]func(text string) int{
-	"claude-code": func(text string) int { return len(utf16.Encode([]rune(text))) },
+	"claude-code": characters,
 	"codex":       func(text string) int { return len(text) },
+	"gemini":      characters,
+	"opencode":    characters,
+	"cursor":      characters,
 }
+
+func characters(text string) int { return len(utf16.Encode([]rune(text))) }
 
 // sizeMax is the cap: what is larger does not come into the context whole.
 const sizeMax = 10_000
@@ -62,29 +89,19 @@ func readAnswer(harness, event, stdout string) (text string, err error) {
 	if !is {
 		return "", errors.New("the harness takes nothing here")
 	}
-	var said struct {
-		HookSpecificOutput struct {
-			AdditionalContext string `json:"additionalContext"`
-		} `json:"hookSpecificOutput"`
-		Reason string `json:"reason"`
+	before, after, _ := strings.Cut(strings.Replace(form, "EVENT", quote(event), 1)+"\n", "TEXT")
+	if !strings.HasPrefix(stdout, before) || !strings.HasSuffix(stdout, after) {
+		return "", fmt.Errorf("the answer is not of the form of\n%s", form)
 	}
-	if err := json.Unmarshal([]byte(stdout), &said); err != nil {
-		return "", err
+	quoted := stdout[len(before) : len(stdout)-len(after)]
+	if err := json.Unmarshal([]byte(quoted), &text); err != nil || quote(text) != quoted {
+		return "", fmt.Errorf("its text is not written as JSON is (%v): %s", err, quoted)
 	}
-	var want string
-	switch form {
-	case held:
-		text = said.Reason
-		want = fmt.Sprintf(held, quote(text))
-	default:
-		text = said.HookSpecificOutput.AdditionalContext
-		want = fmt.Sprintf(added, quote(event), quote(text))
-	}
-	if want += "\n"; stdout != want {
-		return "", fmt.Errorf("the answer is not of the form of\n%s", want)
-	}
-	if text == "" {
-		return "", errors.New("the answer says nothing")
+	switch escaped := slices.Contains(escapes[harness], event); {
+	case escaped && (!strings.HasPrefix(text, "[decklog-") || strings.ContainsAny(text, "<>")):
+		return "", errors.New("the harness would escape the text's brackets")
+	case !escaped && !strings.HasPrefix(text, "<decklog-"):
+		return "", errors.New("the text begins with no tag")
 	}
 	return text, nil
 }
@@ -108,6 +125,10 @@ var delivering = []string{
 	"claude-code/post-tool-use-failure", "claude-code/post-tool-batch", "claude-code/stop",
 	"codex/session-start-startup", "codex/session-start-resume", "codex/session-start-clear", "codex/session-start-compact",
 	"codex/session-start-without-a-transcript", "codex/user-prompt-submit", "codex/post-tool-use", "codex/post-tool-use-of-a-patch", "codex/stop",
+	"gemini/before-agent", "gemini/before-agent-of-a-reason", "gemini/after-tool", "gemini/after-tool-of-mcp", "gemini/after-tool-of-an-agent",
+	"gemini/after-agent",
+	"opencode/chat-message", "opencode/tool-execute-after", "opencode/session-idle",
+	"cursor/post-tool-use", "cursor/stop",
 }
 
 func TestEachEventIsAnsweredInTheFormThatItsHarnessTakes(t *testing.T) {
@@ -130,7 +151,7 @@ func TestEachEventIsAnsweredInTheFormThatItsHarnessTakes(t *testing.T) {
 }
 
 func TestTheNamesOfHarnessesAreThoseThatAreAnswered(t *testing.T) {
-	if got := hook.Harnesses(); !slices.Equal(got, []string{"claude-code", "codex"}) || len(takes) != len(got) {
+	if got := hook.Harnesses(); !slices.Equal(got, []string{"claude-code", "codex", "gemini", "opencode", "cursor"}) || len(takes) != len(got) {
 		t.Errorf("harnesses %q", got)
 	}
 }
@@ -143,6 +164,10 @@ func TestNothingIsPrintedWhenNothingWaits(t *testing.T) {
 			s.join(session)
 			harness, _, _ := strings.Cut(name, "/")
 			s.hears(harness+"/user-prompt-submit", of(session), with("transcript_path", "")).text() // the instruction
+			if deaf(harness, s.eventOf(name)) {
+				s.hears(name).silent() // and what it is owed comes with the next prompt
+				return
+			}
 			if strings.HasSuffix(name, "start-compact") || strings.HasSuffix(name, "start-clear") {
 				if text := s.hears(name).brings(); !strings.Contains(text, `form="short"`) {
 					t.Fatalf("a session that lost its context is told\n%s", text)
@@ -157,7 +182,7 @@ func TestNothingIsPrintedWhenNothingWaits(t *testing.T) {
 func TestWhatIsTheHarnesssOwnAffairIsNotEvenLookedAt(t *testing.T) {
 	for harness, names := range others {
 		for _, event := range strings.Fields(names) {
-			if event == "SessionEnd" {
+			if slices.Contains(ends, event) {
 				continue
 			}
 			s := newStage(t)
@@ -175,7 +200,8 @@ func TestWhatIsTheHarnesssOwnAffairIsNotEvenLookedAt(t *testing.T) {
 	for _, name := range inputs(t) {
 		s := newStage(t)
 		a := s.hears(name)
-		if _, is := takes[a.harness][a.event]; !is && !slices.Contains(strings.Fields(others[a.harness]), a.event) {
+		known := append(strings.Fields(others[a.harness]), registers[a.harness]...)
+		if _, is := takes[a.harness][a.event]; !is && !slices.Contains(known, a.event) {
 			t.Errorf("%s is of an event that %s does not have", name, a.harness)
 		}
 	}
@@ -188,7 +214,7 @@ func TestNothingInAnAnswerIsEscapedForHTML(t *testing.T) {
 		s.inform(session, "a <b> & \"c\" 'd' \\ e \u00a0 \U0001F469\u200d\U0001F680")
 		stdout := s.hears(harness + "/user-prompt-submit").stdout.String()
 		for _, want := range []string{
-			`"<decklog-message id=\"`, `a &lt;b&gt; &amp; \"c\" 'd' \\ e ` + "\u00a0 \U0001F469\u200d\U0001F680", `</decklog-message>"`,
+			`decklog-message id=\"`, `a &lt;b&gt; &amp; \"c\" 'd' \\ e ` + "\u00a0 \U0001F469\u200d\U0001F680",
 		} {
 			if !strings.Contains(stdout, want) {
 				t.Errorf("%s: no %s in\n%s", harness, want, stdout)
@@ -241,8 +267,9 @@ func TestATextStaysUnderTheCapOfItsHarnessByItsOwnCount(t *testing.T) {
 					}
 					// Each run brings at least one, in their order, until none waits.
 					for first := true; len(sent) > 0; first = false {
-						text := s.hears(harness + "/user-prompt-submit").text()
-						if n := size[harness](text); n >= sizeMax {
+						raw := s.hears(harness + "/user-prompt-submit").raw()
+						text := tagged(raw)
+						if n := size[harness](raw); n >= sizeMax {
 							t.Fatalf("%d of %d by the harness's count", n, sizeMax)
 						}
 						if instructs(text) != first {
@@ -286,8 +313,9 @@ func TestTheLongestRefsAndNamesStandWholeUnderTheCap(t *testing.T) {
 				sent := s.send(ops.SendRequest{
 					Asker: ops.Asker{As: sender}, To: session, Intent: "request", Refs: refs, Body: []byte(strings.Repeat("日", 1333)),
 				})
-				text := s.hears(harness + "/user-prompt-submit").brings(sent.ID)
-				if n := size[harness](text); n >= sizeMax {
+				a := s.hears(harness + "/user-prompt-submit")
+				text := a.brings(sent.ID)
+				if n := size[harness](a.raw()); n >= sizeMax {
 					t.Errorf("%d of %d by the harness's count", n, sizeMax)
 				}
 				if n := strings.Count(text, "<decklog-ref address="); n != len(refs) || strings.Contains(text, "…\"/>") || !strings.Contains(text, ` -- "your answer"`) {
@@ -311,7 +339,7 @@ func TestNoRefIsAdmittedThatGrowsWithoutBoundWhereItIsShown(t *testing.T) {
 				runes.WriteRune(r)
 			}
 		}
-		text := render.Text(1<<30, "", []render.Item{render.Message{Body: runes.String()}})
+		text := render.Tags.Text(1<<30, "", []render.Item{render.Message{Body: runes.String()}})
 		for _, m := range shown.FindAllStringSubmatch(text, -1) {
 			n, err := strconv.ParseInt(m[1], 16, 32)
 			if err != nil {

@@ -1,9 +1,12 @@
 package hook_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -80,10 +83,8 @@ func TestAStopIsHeldForRequestsAndForAnswersToOwnRequestsAndForNothingElse(t *te
 }
 
 func harnessOf(session string) string {
-	if session == kay {
-		return "codex"
-	}
-	return "claude-code"
+	harness := map[string]string{kay: "codex", gem: "gemini", ola: "opencode", cur: "cursor"}[session]
+	return cmp.Or(harness, "claude-code")
 }
 
 func TestAStopIsNotHeldForTheNoticeOfALoss(t *testing.T) {
@@ -265,7 +266,7 @@ func TestOfEightRunsAtOnceOneTakesEachMessageAndNoneIsLost(t *testing.T) {
 				go func() {
 					defer done.Done()
 					run, a := s.run(harness, strings.NewReader(input))
-					a.event = "PostToolUse"
+					a.event = eventIn(harness, "PostToolUse")
 					answers[i] = a
 					together.Wait()
 					run.Do()
@@ -356,11 +357,11 @@ func TestAReceiptSaysWhenAMessageArrivesByWhatTheHooksNoted(t *testing.T) {
 					if mail {
 						s.request(session, "Before it stops")
 					}
-					switch {
-					case name == "session-end" && harness == "claude-code":
-						name = "session-end-other"
-					case name == "stop-failure" && harness == "codex":
-						continue
+					if _, err := os.Stat(path(harness + "/" + name)); err != nil {
+						if name == "stop-failure" || name == "subagent-stop" {
+							continue // it has no such event
+						}
+						t.Skip("the harness never says this")
 					}
 					if a := s.hears(harness + "/" + name); a.stderr.Len() > 0 {
 						t.Fatal(a.stderr.String())
@@ -427,7 +428,7 @@ func TestWhileItsBellIsSilentARunOnlyNotesThatItSawTheSession(t *testing.T) {
 			if s.opened != opened {
 				t.Error("it opened the ledger")
 			}
-			want := notes.Observation{Known: true, Busy: !strings.HasSuffix(name, "/stop"), At: s.now}
+			want := notes.Observation{Known: true, Busy: !stops(name), At: s.now}
 			if got := s.notes.Seen(events.SessionID(session)); got != want {
 				t.Errorf("it noted %+v, want %+v", got, want)
 			}
@@ -461,4 +462,9 @@ func TestASilentBellHidesNoFault(t *testing.T) {
 	s.faulty("unknown_event", func() *answer { return s.hears("codex/user-prompt-submit", with("hook_event_name", "PostToolBatch")) })
 	s.beside = func(n *notes.Notes) hook.Notes { return tired{n} }
 	s.faulty("notes", func() *answer { return s.hears("codex/user-prompt-submit") })
+}
+
+// stops says whether an input is the end of a turn.
+func stops(name string) bool {
+	return slices.Contains([]string{"stop", "after-agent", "session-idle"}, filepath.Base(name))
 }

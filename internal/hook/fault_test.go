@@ -114,7 +114,10 @@ func TestWhatIsNoInputIsAFaultAndNothingElse(t *testing.T) {
 				s.request(ada, "Are you there?")
 				end := s.end()
 				before := len(s.notes.Faults())
-				a := s.hook(harness, input)
+				if harness == "cursor" {
+					input = strings.Replace(input, "session_id", "conversation_id", 1)
+				}
+				a := s.hook(harness, strings.Replace(input, `"Stop"`, `"`+eventIn(harness, "Stop")+`"`, 1))
 				if a.stdout.Len() > 0 {
 					t.Errorf("prints %q", a.stdout.String())
 				}
@@ -158,7 +161,7 @@ func (blanks) Read(p []byte) (int, error) { return copy(p, blank), nil }
 
 func TestAnEventThatTheHarnessDoesNotHaveIsAFault(t *testing.T) {
 	for _, harness := range hook.Harnesses() {
-		for _, event := range []string{"sessionStart", "STOP", "AfterTool", "Stop ", "x", "\u202e", "日本", `"`, "a\nb"} {
+		for _, event := range []string{"sessionstart", "STOP", "AfterAll", "Stop ", "x", "\u202e", "日本", `"`, "a\nb"} {
 			s := newStage(t)
 			a := s.faulty("unknown_event", func() *answer { return s.hears(harness+"/user-prompt-submit", with("hook_event_name", event)) })
 			if s.end() != 0 {
@@ -172,7 +175,7 @@ func TestAnEventThatTheHarnessDoesNotHaveIsAFault(t *testing.T) {
 }
 
 func TestAHarnessThatNobodyKnowsIsAFault(t *testing.T) {
-	for _, harness := range []string{"", "claude", "Claude-Code", "cursor", "codex ", "a\nb", strings.Repeat("x", 1<<20)} {
+	for _, harness := range []string{"", "claude", "Claude-Code", "emacs", "codex ", "a\nb", strings.Repeat("x", 1<<20)} {
 		s := newStage(t)
 		before := len(s.notes.Faults())
 		a := s.hook(harness, given(t, "claude-code/user-prompt-submit"))

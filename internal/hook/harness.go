@@ -1,10 +1,14 @@
 package hook
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+
+	"decklog/internal/render"
 )
 
 // moment is what a harness's event is for decklog.
@@ -14,6 +18,7 @@ const (
 	nothing moment = iota // the harness's own affair
 	start                 // the session begins, or lost its context
 	prompt                // its user said something
+	before                // it is about to use a tool
 	tool                  // it used a tool, in the middle of a turn
 	stop                  // it is about to end its turn
 	end                   // it ends
@@ -30,12 +35,34 @@ type harness struct {
 	// answer is the document that brings a text into the model's context at
 	// this event. It holds exactly the fields that the harness takes there.
 	answer func(event string, m moment, text string) any
-	// transcript says whether a transcript is that of a subagent of the session.
+	// deaf are the moments at which no text surely reaches the model. Nothing is
+	// delivered then: it would count as delivered, and be lost.
+	deaf []moment
+	// escapes are the moments at which the harness escapes angle brackets.
+	escapes []moment
+	// subagent says whether a transcript is that of a subagent of the session;
+	// nil: no transcript tells.
 	subagent func(transcript, session string) bool
+	// delegates is the tool by which a session lets a subagent work whose hooks
+	// look like its own; empty: the input of a hook tells them apart.
+	delegates string
+	// stamped is the document that gives a call's input back with a stamp in it;
+	// nil: the harness takes none.
+	stamped func(event string, input json.RawMessage, signed string) any
+	// names is the input's field with the session's id; empty: session_id.
+	names string
+}
+
+// markup is the form in which a text stands at a moment.
+func (h *harness) markup(m moment) render.Markup {
+	if slices.Contains(h.escapes, m) {
+		return render.Lines
+	}
+	return render.Tags
 }
 
 // Harnesses are the names of those that can be answered.
-func Harnesses() []string { return []string{"claude-code", "codex"} }
+func Harnesses() []string { return []string{"claude-code", "codex", "gemini", "opencode", "cursor"} }
 
 func find(name string) *harness {
 	switch name {
@@ -43,6 +70,12 @@ func find(name string) *harness {
 		return claudeCode()
 	case "codex":
 		return codex()
+	case "gemini":
+		return gemini()
+	case "opencode":
+		return opencode()
+	case "cursor":
+		return cursor()
 	}
 	return nil
 }
@@ -58,7 +91,7 @@ func names(ours map[string]moment, others string) map[string]moment {
 	return ours
 }
 
-// hookOutput is the form in which both harnesses take added context.
+// hookOutput is the form in which most harnesses take added context.
 type hookOutput struct {
 	HookSpecificOutput specific `json:"hookSpecificOutput"`
 }
@@ -70,11 +103,12 @@ type specific struct {
 
 func claudeCode() *harness {
 	return &harness{
-		name: "claude-code",
+		name:    "claude-code",
+		stamped: stampedInClaudeCode,
 		events: names(map[string]moment{
-			"SessionStart": start, "UserPromptSubmit": prompt, "PostToolUse": tool, "PostToolUseFailure": tool, "PostToolBatch": tool,
-			"Stop": stop, "SessionEnd": end,
-		}, `PreToolUse Notification UserPromptExpansion StopFailure SubagentStart SubagentStop PreCompact PostCompact PreModelSwitch
+			"SessionStart": start, "UserPromptSubmit": prompt, "PreToolUse": before, "PostToolUse": tool, "PostToolUseFailure": tool,
+			"PostToolBatch": tool, "Stop": stop, "SessionEnd": end,
+		}, `Notification UserPromptExpansion StopFailure SubagentStart SubagentStop PreCompact PostCompact PreModelSwitch
 			PostModelSwitch PermissionRequest PermissionDenied Setup TeammateIdle TaskCreated TaskCompleted Elicitation ElicitationResult
 			ConfigChange WorktreeCreate WorktreeRemove InstructionsLoaded CwdChanged FileChanged DirectoryAdded MessageDisplay PreSkillShellCommand`),
 		budget: 9000, // of 10,000 characters
@@ -87,7 +121,8 @@ func claudeCode() *harness {
 	}
 }
 
-// block is how Codex is told to go on after Stop: it takes no added context there.
+// block is how Codex and Gemini are told to go on after a turn's end: they take
+// no added context there.
 type block struct {
 	Decision string `json:"decision"`
 	Reason   string `json:"reason"`
@@ -95,10 +130,11 @@ type block struct {
 
 func codex() *harness {
 	return &harness{
-		name: "codex",
+		name:    "codex",
+		stamped: stampedInCodex,
 		events: names(map[string]moment{
-			"SessionStart": start, "UserPromptSubmit": prompt, "PostToolUse": tool, "Stop": stop, "SessionEnd": end,
-		}, `PreModelRequest PostModelRequest PreToolUse PermissionRequest PreCompact PostCompact SubagentStart SubagentStop Interrupt`),
+			"SessionStart": start, "UserPromptSubmit": prompt, "PreToolUse": before, "PostToolUse": tool, "Stop": stop, "SessionEnd": end,
+		}, `PreModelRequest PostModelRequest PermissionRequest PreCompact PostCompact SubagentStart SubagentStop Interrupt`),
 		budget: 9000, // of 2,500 tokens, counted as 4 bytes each
 		answer: func(event string, m moment, text string) any {
 			if m == stop {
@@ -106,6 +142,7 @@ func codex() *harness {
 			}
 			return hookOutput{specific{event, text}}
 		},
+		escapes: []moment{stop}, // into <hook_prompt>
 		// A subagent's rollout file bears its own thread's id, not the session's.
 		subagent: func(transcript, session string) bool {
 			id := rollout().FindStringSubmatch(filepath.Base(transcript))

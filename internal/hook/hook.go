@@ -1,8 +1,6 @@
 package hook
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +12,7 @@ import (
 	"decklog/commands"
 	"decklog/events"
 	"decklog/internal/bell"
+	"decklog/internal/callers"
 	"decklog/internal/faults"
 	"decklog/internal/ops"
 	"decklog/internal/workdir"
@@ -38,6 +37,8 @@ type Run struct {
 	// seen. Without them the ledger is opened at every run.
 	Bells  bell.Bells
 	Beside Notes
+	// Callers keep the key with which decklog's own calls are stamped.
+	Callers callers.Callers
 	// Open opens the ledger; what it costs is only paid when there is something
 	// to do. It gives the notes beside it also when it fails.
 	Open func() (*ops.Ops, Notes, error)
@@ -55,6 +56,12 @@ type Notes interface {
 	Busy(events.SessionID, events.Time) error
 	Idle(events.SessionID, events.Time) error
 	Forget(events.SessionID) error
+	// Look is what was noted of the last look through the session's transcript.
+	Look(events.SessionID) []byte
+	NoteLook(events.SessionID, []byte) error
+	// Delegate notes that a session lets a subagent work, or no more.
+	Delegate(events.SessionID, bool) error
+	Delegating(events.SessionID) bool
 	Fault(now events.Time, harness, event, session, code, what string) error
 }
 
@@ -94,6 +101,9 @@ func (v *visit) session() events.SessionID { return events.SessionID(v.in.Sessio
 // work goes through the run. The ledger is opened also to note a fault beside it.
 func (v *visit) work() (err error) {
 	wrong := v.hear()
+	if wrong == nil && v.callsUs() {
+		return v.stampCall()
+	}
 	if wrong == nil && v.moment == nothing {
 		return nil
 	}
@@ -121,7 +131,13 @@ func (v *visit) work() (err error) {
 // silent says whether the session's bell does: then nothing waits for it. Its
 // start and its end never trust the bell.
 func (v *visit) silent() bool {
-	return v.Beside != nil && v.moment != start && v.moment != end && !v.Bells.Rings(v.in.Session, v.now.Std())
+	switch {
+	case v.Beside == nil, v.moment == start, v.moment == end, v.moment == before:
+		return false
+	case v.harness.delegates != "" && v.Beside.Delegating(v.session()):
+		return false
+	}
+	return !v.Bells.Rings(v.in.Session, v.now.Std())
 }
 
 // hear takes in what the harness says, and which moment that is.
@@ -129,7 +145,7 @@ func (v *visit) hear() (err error) {
 	if v.harness = find(v.Run.Harness); v.harness == nil {
 		return fault{"unknown_harness", fmt.Sprintf("there is no harness %q; there are %s", v.Run.Harness, strings.Join(Harnesses(), ", "))}
 	}
-	if v.in, err = read(v.Stdin); err != nil {
+	if v.in, err = read(v.Stdin, v.harness.names); err != nil {
 		return fault{"bad_input", err.Error()}
 	}
 	m, known := v.harness.events[v.in.Event]
@@ -139,10 +155,23 @@ func (v *visit) hear() (err error) {
 	if what := commands.CheckSessionID(v.in.Session); what != "" {
 		return fault{"bad_input", what}
 	}
-	if v.in.Agent == "" && !v.harness.subagent(v.in.Transcript, v.in.Session) {
-		v.moment = m // a subagent runs its parent's hooks, and takes nothing
+	switch {
+	case v.ofSubagent(): // runs its parent's hooks, and takes nothing
+	case m == before && !v.delegates():
+	default:
+		v.moment = m
 	}
 	return nil
+}
+
+func (v *visit) ofSubagent() bool {
+	return v.in.Agent != "" || v.harness.subagent != nil && v.harness.subagent(v.in.Transcript, v.in.Session)
+}
+
+// delegates says whether the tool at hand is the one by which a session lets a
+// subagent work.
+func (v *visit) delegates() bool {
+	return v.harness.delegates != "" && v.in.Tool == v.harness.delegates
 }
 
 func (v *visit) serve() error {
@@ -156,6 +185,10 @@ func (v *visit) serve() error {
 		return nil
 	case v.moment == end:
 		return v.leave(standing)
+	case v.moment == before && standing != ops.Here:
+		return nil
+	case v.moment == before:
+		return v.notes.Delegate(v.session(), true)
 	case v.moment == start, standing != ops.Here:
 		if err := v.join(); err != nil {
 			return err
@@ -222,6 +255,9 @@ func (v *visit) leave(standing ops.Standing) error {
 	if standing == ops.Unknown {
 		return nil
 	}
+	if err := v.seekAll(); err != nil {
+		v.tell(v.faultOf(err)) // it is no reason to stay
+	}
 	reason := events.EndLeft
 	if v.in.Reason == "clear" {
 		reason = events.EndCleared
@@ -253,16 +289,22 @@ func (v *visit) source() events.Source {
 // the same messages come again, as a repeat.
 func (v *visit) deliver() (printed bool, err error) {
 	late := func() bool { return v.Age() > LateAfter }
-	if v.moment == stop && v.in.StopHookActive || late() {
+	if v.moment == stop && v.in.letsGo() && !late() {
+		return false, v.seekAll()
+	}
+	if late() || slices.Contains(v.harness.deaf, v.moment) || v.withSubagent() {
 		return false, nil
 	}
 	request := ops.LeaseRequest{
 		Asker: ops.Asker{As: v.in.Session}, Harness: v.harness.name, Hook: v.in.Event, Budget: v.harness.budget,
-		Stopping: v.moment == stop, Late: late,
+		Markup: v.harness.markup(v.moment), Stopping: v.moment == stop, Late: late,
 	}
 	if v.Bells == (bell.Bells{}) { // else the bell has said so already
-		if waits, err := v.ops.Waits(request); err != nil || !waits {
+		switch waits, err := v.ops.Waits(request); {
+		case err != nil:
 			return false, err
+		case !waits:
+			return false, v.seekAll()
 		}
 	}
 	faults.Point("before-lease")
@@ -273,7 +315,11 @@ func (v *visit) deliver() (printed bool, err error) {
 	case r != nil:
 		return false, refused(r)
 	case offered.ID == "":
-		return false, v.ops.Silence(v.session())
+		seeking := v.seek(offered.Sought)
+		if err := v.ops.Silence(v.session()); err != nil {
+			return false, err
+		}
+		return false, seeking
 	}
 	faults.Point("leased")
 	if err := v.print(offered.Text); err != nil {
@@ -287,16 +333,24 @@ func (v *visit) deliver() (printed bool, err error) {
 	return true, err
 }
 
-// print writes the whole answer at once.
-func (v *visit) print(text string) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v.harness.answer(v.in.Event, v.moment, text)); err != nil {
-		return err
+// withSubagent says whether a tool may be a subagent's, which looks like one of
+// the session's own: while the session lets one work, nothing is delivered in
+// the middle of its turn. Its turn's end and its next prompt are its own again,
+// should the subagent's end have been missed.
+func (v *visit) withSubagent() bool {
+	if v.harness.delegates == "" || !v.notes.Delegating(v.session()) {
+		return false
 	}
-	_, err := v.Stdout.Write(b.Bytes())
-	return err
+	if v.moment == tool && !v.delegates() {
+		return true
+	}
+	_ = v.notes.Delegate(v.session(), false) // else the next run tries again
+	return false
+}
+
+// print brings a text into the model's context.
+func (v *visit) print(text string) error {
+	return v.answer(v.harness.answer(v.in.Event, v.moment, text))
 }
 
 // observe notes whether the session is in a turn. What is printed at its stop

@@ -22,13 +22,28 @@ type input struct {
 	Reason         string
 	Title          string
 	Agent          string // a subagent's id
+	Tool           string
+	ToolUse        string          // the harness's id of the call
+	ToolInput      json.RawMessage // as the harness wrote it
 	StopHookActive bool
+	Status         string // how a turn ended; empty: the harness does not say
+	Loops          int    // how often the end of this turn was held already
+}
+
+// letsGo says that the end of this turn must not be held: it was already, or
+// somebody broke it off, or it failed.
+func (in input) letsGo() bool {
+	return in.StopHookActive || in.Loops > 0 || in.Status != "" && in.Status != "completed"
 }
 
 var errInput = errors.New("the harness's input cannot be read")
 
-// read takes the input apart. It is an error when it is no whole JSON object.
-func read(from io.Reader) (in input, err error) {
+// read takes the input apart, whose field names gives the session. It is an
+// error when it is no whole JSON object.
+func read(from io.Reader, names string) (in input, err error) {
+	if names == "" {
+		names = "session_id"
+	}
 	b, err := io.ReadAll(io.LimitReader(from, InputMax+1))
 	switch {
 	case err != nil:
@@ -47,15 +62,23 @@ func read(from io.Reader) (in input, err error) {
 		return s
 	}
 	in = input{
-		Event: text("hook_event_name"), Session: text("session_id"), Transcript: text("transcript_path"), Cwd: text("cwd"),
+		Event: text("hook_event_name"), Session: text(names), Transcript: text("transcript_path"), Cwd: text("cwd"),
 		Source: text("source"), Reason: text("reason"), Title: text("session_title"), Agent: text("agent_id"),
+		Tool: text("tool_name"), ToolUse: text("tool_use_id"), ToolInput: fields["tool_input"], Status: text("status"),
 	}
 	_ = json.Unmarshal(fields["stop_hook_active"], &in.StopHookActive)
+	_ = json.Unmarshal(fields["loop_count"], &in.Loops)
+	if in.Cwd == "" {
+		var roots []string
+		if _ = json.Unmarshal(fields["workspace_roots"], &roots); len(roots) > 0 {
+			in.Cwd = roots[0]
+		}
+	}
 	switch {
 	case in.Event == "":
 		return in, fmt.Errorf("%w: it has no hook_event_name", errInput)
 	case in.Session == "":
-		return in, fmt.Errorf("%w: it has no session_id", errInput)
+		return in, fmt.Errorf("%w: it has no %s", errInput, names)
 	}
 	return in, nil
 }

@@ -20,7 +20,7 @@ import (
 // fields are the paths of an answer's fields, of which a harness takes exactly these.
 var (
 	asContext = []string{"hookSpecificOutput", "hookSpecificOutput.additionalContext", "hookSpecificOutput.hookEventName"}
-	asBlock   = []string{"decision", "reason"}
+	asReason  = []string{"decision", "reason"}
 )
 
 // realAnswers are the kinds of real input at which mail is delivered; at every
@@ -34,7 +34,12 @@ var realAnswers = map[string]map[string][]string{
 	"codex": {
 		"session-start-startup": asContext, "session-start-resume": asContext, "session-start-clear": asContext, "session-start-compact": asContext,
 		"user-prompt-submit": asContext, "post-tool-use": asContext, "post-tool-use-of-spawn-agent": asContext,
-		"post-tool-use-of-multi-agent-v1wait-agent": asContext, "stop": asBlock,
+		"post-tool-use-of-multi-agent-v1wait-agent": asContext, "stop": asReason,
+	},
+	"gemini": {
+		"before-agent": asContext, "after-tool": asContext, "after-tool-of-invoke-agent": asContext, "after-agent": asReason,
+		// Nothing in these tells of the subagent: what came before does.
+		"after-tool-in-a-subagent": asContext, "after-tool-of-complete-task-in-a-subagent": asContext,
 	},
 }
 
@@ -127,10 +132,10 @@ func TestWhatTheRealProgramsSayIsAnsweredWithExactlyTheFieldsThatTheyTake(t *tes
 				if specific["hookEventName"] != in.event {
 					t.Errorf("the answer is to %v, not to %s", specific["hookEventName"], in.event)
 				}
-			} else if document["decision"] != "block" {
+			} else if want := map[string]string{"codex": "block", "gemini": "deny"}[in.harness]; document["decision"] != want {
 				t.Errorf("the decision is %v", document["decision"])
 			}
-			if n := strings.Count(text, `<decklog-message id="`+string(asked)+`"`); n != 1 {
+			if n := strings.Count(text, `decklog-message id="`+string(asked)+`"`); n != 1 {
 				t.Errorf("the message is %d times in\n%s", n, text)
 			}
 			if got := s.state(asked); got != events.StateDelivered {
@@ -178,7 +183,7 @@ func TestTheRealProgramsEndASession(t *testing.T) {
 
 // ofAMachine is what an input must not have kept: another home than ana's, a
 // temporary folder, an id that was not made up, a key.
-var ofAMachine = regexp.MustCompile(`/root|/home/[^a]|/Users/|/var/|/tmp/.|sk-|127\.0\.0\.1|token"|API_KEY|password`)
+var ofAMachine = regexp.MustCompile(`/root|/home/[^a]|/Users/|/var/|[^i]/tmp/.|sk-|127\.0\.0\.1|token"|API_KEY|password`)
 
 func TestTheRealInputsTellNothingOfTheMachineThatTheyCameFrom(t *testing.T) {
 	ids := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)

@@ -121,7 +121,7 @@ func TestAHookJoinsASessionWhoseStartWasMissed(t *testing.T) {
 			session := owner(t, name)
 			s.process[filepath.Dir(name)] = claude
 			a := s.hears(name)
-			if strings.HasSuffix(name, "/stop") {
+			if stops(name) {
 				a.silent() // the instruction alone holds nobody
 			} else if !instructs(a.brings()) {
 				t.Errorf("it is told\n%s", a.text())
@@ -306,7 +306,9 @@ func TestAHookThatBeganBeforeItsSessionEndedDoesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			session := owner(t, name)
-			s.hears(filepath.Dir(name)+"/session-start-startup", of(session)).text()
+			if a := s.hears(filepath.Dir(name)+"/session-start-startup", of(session)); !deaf(a.harness, a.event) {
+				a.text()
+			}
 			s.request(session, "Are you there?")
 			s.after(time.Second)
 			s.hears(filepath.Dir(name)+"/user-prompt-submit", with("hook_event_name", "SessionEnd"), of(session)).silent()

@@ -36,6 +36,9 @@ const (
 	cleared = "11110000-0000-4000-8000-000000000002" // that follows ada after /clear
 	forked  = "11110000-0000-4000-8000-0000000000f0" // from ada
 	kay     = "01a00000-0000-7000-8000-000000000001" // of Codex
+	gem     = "22220000-0000-4000-8000-000000000001" // of Gemini CLI
+	ola     = "ses_4f0000000ffe0000000000000A"       // of opencode
+	cur     = "c0500000-0000-4000-8000-000000000001" // of Cursor
 	bob     = "bbbbbbbb-0000-4000-8000-000000000002"
 )
 
@@ -166,10 +169,57 @@ func with(field string, value any) change { return change{field, value} }
 
 func of(session string) change { return with("session_id", session) }
 
+// others' names of the inputs that every harness has.
+var called = map[string]map[string]string{
+	"gemini": {
+		"user-prompt-submit": "before-agent", "pre-tool-use": "before-tool", "post-tool-use": "after-tool", "stop": "after-agent",
+		"stop-hook-active": "after-agent-active", "session-end": "session-end-exit",
+	},
+	"opencode": {
+		"session-start-startup": "session-created", "session-start-compact": "session-compacted", "user-prompt-submit": "chat-message",
+		"pre-tool-use": "tool-execute-before", "post-tool-use": "tool-execute-after", "stop": "session-idle",
+		"stop-hook-active": "session-idle-held", "session-end": "session-deleted",
+	},
+	// Cursor takes nothing at a prompt. Where a test means the next time that a
+	// session takes everything, that is a tool.
+	"cursor":      {"session-start-startup": "session-start", "user-prompt-submit": "post-tool-use", "stop-hook-active": "stop-held"},
+	"claude-code": {"session-end": "session-end-other"},
+}
+
+// calls are others' names of events that every harness has.
+var calls = map[string]map[string]string{
+	"gemini": {"UserPromptSubmit": "BeforeAgent", "PreToolUse": "BeforeTool", "PostToolUse": "AfterTool", "Stop": "AfterAgent"},
+	"opencode": {
+		"SessionStart": "session.created", "UserPromptSubmit": "chat.message", "PreToolUse": "tool.execute.before",
+		"PostToolUse": "tool.execute.after", "Stop": "session.idle", "SessionEnd": "session.deleted",
+	},
+	"cursor": {
+		"SessionStart": "sessionStart", "UserPromptSubmit": "beforeSubmitPrompt", "PreToolUse": "preToolUse", "PostToolUse": "postToolUse",
+		"Stop": "stop", "SessionEnd": "sessionEnd",
+	},
+}
+
+// eventIn is the harness's own name of an event that every harness has.
+func eventIn(harness, event string) string {
+	if own, is := calls[harness][event]; is {
+		return own
+	}
+	return event
+}
+
+// path is the file of an input.
+func path(name string) string {
+	harness, input, _ := strings.Cut(name, "/")
+	if own, is := called[harness][input]; is {
+		input = own
+	}
+	return filepath.Join("testdata", harness, input+".json")
+}
+
 // given is one of the inputs in testdata.
 func given(t testing.TB, name string, changes ...change) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)+".json"))
+	b, err := os.ReadFile(path(name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,6 +231,12 @@ func given(t testing.TB, name string, changes ...change) string {
 		t.Fatalf("%s: %v", name, err)
 	}
 	for _, c := range changes {
+		if _, is := fields["conversation_id"]; is && c.field == "session_id" {
+			c.field = "conversation_id"
+		}
+		if event, is := c.value.(string); is && c.field == "hook_event_name" {
+			c.value = eventIn(filepath.Dir(name), event)
+		}
 		fields[c.field] = c.value
 	}
 	if b, err = json.Marshal(fields); err != nil {
@@ -193,7 +249,7 @@ func given(t testing.TB, name string, changes ...change) string {
 func inputs(t testing.TB) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*/*.json")
-	if err != nil || len(files) < 40 {
+	if err != nil || len(files) < 75 {
 		t.Fatalf("%d inputs: %v", len(files), err)
 	}
 	for _, file := range files {
@@ -206,12 +262,13 @@ func inputs(t testing.TB) (names []string) {
 func owner(t testing.TB, name string) string {
 	t.Helper()
 	var in struct {
-		Session string `json:"session_id"`
+		Session      string `json:"session_id"`
+		Conversation string `json:"conversation_id"`
 	}
 	if err := json.Unmarshal([]byte(given(t, name)), &in); err != nil {
 		t.Fatal(err)
 	}
-	return in.Session
+	return in.Session + in.Conversation
 }
 
 // answer is what a hook run printed.
@@ -230,9 +287,25 @@ func (a *answer) silent() {
 	}
 }
 
-// text is what the answer brings into the model's context. The answer must be,
-// byte for byte, the one that this harness takes at this event.
+// text is what the answer brings into the model's context, with angle brackets
+// where the harness takes none.
 func (a *answer) text() string {
+	a.t.Helper()
+	return tagged(a.raw())
+}
+
+var (
+	lineTags = regexp.MustCompile(`(?m)^\[(/?decklog-.*)\]$`)
+	margin   = regexp.MustCompile(`(?m)^\| `)
+)
+
+func tagged(text string) string {
+	return margin.ReplaceAllString(lineTags.ReplaceAllString(text, "<$1>"), "")
+}
+
+// raw is the text as the answer has it. The answer must be, byte for byte, the
+// one that this harness takes at this event.
+func (a *answer) raw() string {
 	a.t.Helper()
 	if a.stderr.Len() > 0 {
 		a.t.Fatalf("%s %s complains: %s", a.harness, a.event, a.stderr.String())
@@ -313,7 +386,12 @@ func (s *stage) inform(to, body string) events.MessageID {
 // begin starts the session of a harness and lets it have its instruction.
 func (s *stage) begin(harness string) (session string) {
 	s.t.Helper()
-	if text := s.hears(harness + "/session-start-startup").text(); !instructs(text) {
+	first := s.hears(harness + "/session-start-startup")
+	if deaf(harness, first.event) {
+		first.silent()
+		first = s.hears(harness + "/user-prompt-submit")
+	}
+	if text := first.text(); !instructs(text) {
 		s.t.Fatalf("a session begins with\n%s", text)
 	}
 	return owner(s.t, harness+"/session-start-startup")
@@ -381,7 +459,7 @@ func (s *stage) leavesNothing(what string, run func() *answer) {
 	s.t.Helper()
 	end, faults := s.end(), len(s.notes.Faults())
 	seen := map[string]notes.Observation{}
-	all := []string{ada, cleared, forked, kay, bob}
+	all := []string{ada, cleared, forked, kay, gem, ola, cur, bob}
 	for _, id := range all {
 		seen[id] = s.notes.Seen(events.SessionID(id))
 	}
@@ -399,4 +477,16 @@ func (s *stage) leavesNothing(what string, run func() *answer) {
 	if !maps.Equal(seen, after) {
 		s.t.Errorf("%s: noted %+v, was %+v", what, after, seen)
 	}
+}
+
+// eventOf is the event of an input.
+func (s *stage) eventOf(name string) string {
+	s.t.Helper()
+	var in struct {
+		Event string `json:"hook_event_name"`
+	}
+	if err := json.Unmarshal([]byte(given(s.t, name)), &in); err != nil {
+		s.t.Fatal(err)
+	}
+	return in.Event
 }

@@ -33,6 +33,8 @@ type Notes struct {
 type memory struct {
 	mu     sync.Mutex
 	seen   map[events.SessionID]Observation
+	agents map[events.SessionID]bool
+	looks  map[events.SessionID][]byte
 	faults []Fault
 }
 
@@ -42,7 +44,9 @@ type memory struct {
 func Open(dir string) *Notes { return &Notes{dir: dir} }
 
 // InMemory gives notes that this process keeps to itself.
-func InMemory() *Notes { return &Notes{memory: &memory{seen: map[events.SessionID]Observation{}}} }
+func InMemory() *Notes {
+	return &Notes{memory: &memory{seen: map[events.SessionID]Observation{}, agents: map[events.SessionID]bool{}, looks: map[events.SessionID][]byte{}}}
+}
 
 // Observation is what was last seen of a session.
 type Observation struct {
@@ -102,16 +106,51 @@ func (n *Notes) Forget(s events.SessionID) error {
 		n.memory.mu.Lock()
 		defer n.memory.mu.Unlock()
 		delete(n.memory.seen, s)
+		delete(n.memory.agents, s)
+		delete(n.memory.looks, s)
 		return nil
 	}
 	path, err := n.path(s)
+	if err == nil {
+		err = bell.Delegate(path, false)
+	}
 	if err == nil {
 		err = os.Remove(path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget session: %w", err)
 	}
+	return n.forgetLook(s)
+}
+
+// Delegate notes that a session lets a subagent work, whose hooks look like its
+// own, or that it no longer does.
+func (n *Notes) Delegate(s events.SessionID, is bool) error {
+	if n.memory != nil {
+		n.memory.mu.Lock()
+		defer n.memory.mu.Unlock()
+		n.memory.agents[s] = is
+		return nil
+	}
+	path, err := n.path(s)
+	if err == nil {
+		err = bell.Delegate(path, is)
+	}
+	if err != nil {
+		return fmt.Errorf("note subagent: %w", err)
+	}
 	return nil
+}
+
+// Delegating says whether it was noted that a subagent works.
+func (n *Notes) Delegating(s events.SessionID) bool {
+	if n.memory != nil {
+		n.memory.mu.Lock()
+		defer n.memory.mu.Unlock()
+		return n.memory.agents[s]
+	}
+	path, err := n.path(s)
+	return err == nil && bell.Delegating(path)
 }
 
 // path is the file of a session's note.

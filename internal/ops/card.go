@@ -38,7 +38,7 @@ func (o *Ops) Card(q CardRequest) (receipt CardReceipt, refused *commands.Refusa
 			}
 			return body.Text
 		}
-		recorded, r, err := u.run(commands.Card{
+		recorded, r, err := u.runAbout(q.Thread, commands.Card{
 			Call: u.call, Thread: q.Thread, Subject: q.Subject, Work: q.Work, Status: q.Status, Text: text,
 		}, events.TypeMessageSent, events.TypeMessageEdited)
 		if failed != nil {

@@ -17,7 +17,8 @@ type LeaseRequest struct {
 	Harness  string
 	Hook     string // the harness's event that the run answers
 	Budget   int    // encoded bytes of the text; 0: BudgetDefault
-	Stopping bool   // the session is about to end its turn
+	Markup   render.Markup
+	Stopping bool // the session is about to end its turn
 	// Late says whether the run began so long ago that its harness may have
 	// given it up; it then leases nothing. Nil: never.
 	Late func() bool
@@ -38,6 +39,9 @@ type Offered struct {
 	Notices     []LeasedNotice         `json:"notices"`
 	Calls       []LeasedCall           `json:"calls"`
 	Text        string                 `json:"text"`
+	// Sought is, when there is nothing to lease, what was printed before and is yet
+	// to be found in the session's transcript.
+	Sought []commands.Sought `json:"-"`
 }
 
 // LeasedMessage is a message as the lease offers it.
@@ -64,7 +68,7 @@ func (o *Ops) Waits(q LeaseRequest) (waits bool, err error) {
 		if err != nil {
 			return err
 		}
-		caller, r := o.identify(v.s, policy, q.As, v.now)
+		caller, r := o.identify(v.s, policy, q.Asker, v.now)
 		if r != nil {
 			waits = true // the refusal is told by the lease
 			return nil
@@ -147,7 +151,7 @@ func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal,
 			return nil, err
 		}
 		recorded, r, err := u.run(commands.Lease{
-			Taking: taking, Harness: q.Harness, Hook: q.Hook, Take: take(q.Budget, instruction(offer.Instruction), items),
+			Taking: taking, Harness: q.Harness, Hook: q.Hook, Take: take(q, offer.Instruction, items),
 			Version: render.InstructionVersion,
 		}, events.TypeMailboxTaken, events.TypeInstructionLeased, events.TypeMailboxLeased)
 		if r != nil || err != nil {
@@ -158,6 +162,7 @@ func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal,
 				until := offer.Runs.Until
 				offered.Busy = &until
 			}
+			offered.Sought = commands.SoughtFor(u.s, who, u.now)
 			return nil, u.end(&offered)
 		}
 		// What is printed is what the lease holds, also when this command opened it
@@ -172,7 +177,7 @@ func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal,
 		until := lease.Until
 		offered.ID, offered.Until, offered.Instruction = lease.ID, &until, lease.Instruction
 		offered.Position = recorded[len(recorded)-1].Position
-		offered.Text = render.Text(q.Budget, instruction(lease.Instruction), items)
+		offered.Text = q.Markup.Text(q.Budget, q.instruction(lease.Instruction), items)
 		for i, it := range lease.Items {
 			if it.Kind == events.ItemCall {
 				offered.Calls = append(offered.Calls, leasedCall(items[i].(render.Call)))
@@ -195,11 +200,11 @@ func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal,
 }
 
 // instruction is the standing instruction's text; empty when none is owed.
-func instruction(form events.InstructionForm) string {
+func (q LeaseRequest) instruction(form events.InstructionForm) string {
 	if form == "" {
 		return ""
 	}
-	return render.Instruction(form)
+	return q.Markup.Instruction(form)
 }
 
 // held gives the items of a lease as they were offered.
@@ -219,9 +224,10 @@ func (u *unit) held(l *projections.Lease) (items []commands.OfferItem) {
 // take is how many items are leased with the instruction. A frame that is all
 // names and refs, and takes with it more than a harness does (a tenth more than
 // the budget), waits for the next run.
-func take(budget int, instruction string, items []render.Item) int {
-	n := render.Fit(budget, instruction, items)
-	if n == 1 && instruction != "" && budget >= BudgetDefault && render.EncodedLen(render.Text(budget, instruction, items[:1])) > budget+budget/10 {
+func take(q LeaseRequest, owed events.InstructionForm, items []render.Item) int {
+	budget, instruction := q.Budget, q.instruction(owed)
+	n := q.Markup.Fit(budget, instruction, items)
+	if n == 1 && instruction != "" && budget >= BudgetDefault && render.EncodedLen(q.Markup.Text(budget, instruction, items[:1])) > budget+budget/10 {
 		return 0
 	}
 	return n
@@ -255,7 +261,7 @@ func (u *unit) items(offer []commands.OfferItem) (items []render.Item, err error
 			return nil, err
 		}
 		frame := render.Message{
-			ID: m.ID, Thread: m.Thread, From: m.Author.ID, Seat: m.Author.Seat, Harness: m.Author.Harness, Person: m.Author.Person,
+			ID: m.ID, Thread: m.Thread, From: m.Author.ID, Seat: m.Author.Seat, Harness: m.Author.Harness, Person: m.Author.Person, Subagent: m.Author.Subagent,
 			Repo: m.Author.Repo, Branch: m.Author.Branch, To: m.To.ID, Intent: m.Intent, Turn: m.Turn, Sent: m.Sent,
 			ReplyTo: m.ReplyTo, IsReply: m.IsReply, Attempt: it.Attempt, Pending: it.Pending, Edited: it.Edited,
 			Body: string(body.Text), Redacted: !there, Refs: m.Refs,

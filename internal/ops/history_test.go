@@ -102,7 +102,7 @@ func (h *history) step() {
 	h.t.Helper()
 	acts := []act{
 		{6, h.joins}, {2, h.leaves}, {2, h.dies}, {14, h.sends}, {12, h.replies}, {8, h.edits}, {2, h.deletes}, {20, h.takesSome},
-		{16, h.confirmsOne}, {12, h.waits}, {2, h.jumps}, {2, h.again}, {5, h.echoes}, {3, h.neglects}, {2, h.stalls}, {1, h.rushes}, {1, h.looks}, {3, h.silences},
+		{16, h.confirmsOne}, {6, h.finds}, {12, h.waits}, {2, h.jumps}, {2, h.again}, {5, h.echoes}, {3, h.neglects}, {2, h.stalls}, {1, h.rushes}, {1, h.looks}, {3, h.silences},
 	}
 	drives := 1
 	if h.keen {
@@ -392,7 +392,7 @@ func (h *history) deletes() bool {
 }
 
 func (h *history) takesSome() bool {
-	q := ops.LeaseRequest{Asker: ops.Asker{As: h.debtor()}, Stopping: h.below(8) == 0}
+	q := ops.LeaseRequest{Asker: ops.Asker{As: h.debtor()}, Stopping: h.below(8) == 0, Harness: "claude-code", Hook: "Stop"}
 	if h.below(6) == 0 {
 		q.Budget = 1500
 	}
@@ -484,6 +484,23 @@ func (h *history) confirms(a ops.Asker, o ops.Offered) bool {
 	h.did("%q confirms %s", a.As, o.ID)
 	_, r, err := h.Confirm(a, o.ID)
 	return h.told("confirm", r, err)
+}
+
+// finds is a transcript in which what was printed stands, and perhaps what was not.
+func (h *history) finds() bool {
+	if len(h.leases) == 0 {
+		return false
+	}
+	o := one(h, h.leases[max(0, len(h.leases)-6):]...)
+	q := ops.ReadRequest{Lease: o.ID, Harness: "claude-code", Transcript: "/t"}
+	for _, m := range o.Messages {
+		if h.below(4) > 0 {
+			q.Seen = append(q.Seen, commands.Seen{Message: m.ID, Attempt: m.Attempt + h.below(10)/9, Offset: int64(len(h.log))})
+		}
+	}
+	h.did("%d messages of %s are found", len(q.Seen), o.ID)
+	r, err := h.Read(q)
+	return h.told("read", r, err)
 }
 
 func (h *history) waits() bool {

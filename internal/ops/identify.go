@@ -5,6 +5,7 @@ import (
 
 	"decklog/commands"
 	"decklog/events"
+	"decklog/internal/stamp"
 	"decklog/projections"
 )
 
@@ -13,31 +14,145 @@ import (
 // thread is the subagent's own, which never joined, and the session its parent's.
 var sessionVariables = []string{"CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID", "DECKLOG_SESSION"}
 
-// identify finds out who asks. Who is named is believed, except inside a
-// harness: there nobody acts as anybody but the session that runs it, or its
-// seat. Nobody named and no session: the person who is the operating system's user.
-func (o *Ops) identify(s *projections.State, p events.Policy, as string, now events.Time) (commands.Caller, *commands.Refusal) {
+// Claims are what a door learned of its caller besides the caller's own word.
+// The door only passes them on: which of them counts is decided here.
+type Claims struct {
+	// Agents says that only agents come through this door: whose session is not
+	// found is nobody there, and never the user.
+	Agents bool
+	// Stamp is the session that the pre-tool hook stamped into the call;
+	// StampFault, instead, why the stamp that came with it is none.
+	Stamp      events.SessionID
+	StampFault string
+	// Meta are the sessions that the harness names beside the call. More than one:
+	// the call is of a subagent, whose own id never joined, and then its parent's.
+	Meta []events.SessionID
+	// ToolUse is the session whose pre-tool hook saw this very call.
+	ToolUse events.SessionID
+	// Subagent says that a subagent of the session calls.
+	Subagent bool
+}
+
+// identify finds out who asks. The first that answers decides: who is named with
+// --as; the stamp; what the harness says beside the call; who made this very
+// call, as its hook saw it; the environment; the processes. Nobody of all these:
+// the person who is the operating system's user, unless only agents come through
+// this door.
+//
+// Of the first four two may not differ. And inside a harness nobody who is named
+// is believed to be anybody but the session that runs there, or its seat.
+func (o *Ops) identify(s *projections.State, p events.Policy, a Asker, now events.Time) (commands.Caller, *commands.Refusal) {
+	said, r := o.said(s, a.Claims)
+	if r != nil {
+		return commands.Caller{}, r
+	}
+	as := a.As
 	if as == "" {
 		as = o.World.Environ("DECKLOG_AS")
 	}
-	inside, claimed, ended := o.inside(s, now)
-	if as == "" {
-		switch {
-		case inside != nil:
-			return session(inside.ID), nil
-		case claimed != "":
-			return session(claimed), nil
-		}
-		if name := commands.PersonOf(p, o.World.OSUser); name != "" {
-			return commands.Caller{ID: events.Named(name), Kind: events.KindPerson, Left: ended}, nil
-		}
-		return commands.Caller{}, nil
+	if as != "" {
+		return o.believed(s, p, as, said, now)
 	}
+	if said.session != "" {
+		return session(said.session), nil
+	}
+	inside, claimed, ended := o.inside(s, now)
+	switch {
+	case inside != nil:
+		return session(inside.ID), nil
+	case claimed != "":
+		return session(claimed), nil
+	case a.Claims.Agents:
+		return commands.Caller{}, nobodySaid()
+	}
+	if name := commands.PersonOf(p, o.World.OSUser); name != "" {
+		return commands.Caller{ID: events.Named(name), Kind: events.KindPerson, Left: ended}, nil
+	}
+	return commands.Caller{}, nil
+}
+
+// believed is the caller who is named, if nothing says otherwise.
+func (o *Ops) believed(s *projections.State, p events.Policy, as string, said saying, now events.Time) (commands.Caller, *commands.Refusal) {
 	caller, r := o.named(s, p, as, now)
-	if r != nil || inside == nil || caller == session(inside.ID) {
+	if r != nil {
 		return caller, r
 	}
-	return commands.Caller{}, actsAsOther(inside, as)
+	if said.session != "" {
+		if caller != session(said.session) {
+			return commands.Caller{}, contradicts(saying{"--as or DECKLOG_AS", events.SessionID(as)}, said)
+		}
+		return caller, nil
+	}
+	if inside, _, _ := o.inside(s, now); inside != nil && caller != session(inside.ID) {
+		return commands.Caller{}, actsAsOther(inside, as)
+	}
+	return caller, nil
+}
+
+// saying is who calls, as something said it.
+type saying struct {
+	what    string
+	session events.SessionID
+}
+
+// said is who calls by what came with the call; nobody when nothing did.
+func (o *Ops) said(s *projections.State, c Claims) (saying, *commands.Refusal) {
+	if c.StampFault != "" {
+		return saying{}, commands.Refuse(commands.NoCaller, "the stamp in this call is no identity: %s", c.StampFault).
+			Better("leave the field "+stamp.Field+" out and make the call again: decklog's hook fills it in, where it is installed", "decklog doctor")
+	}
+	var first saying
+	for _, next := range []saying{
+		{"the stamp of the pre-tool hook", c.Stamp},
+		{"what the harness says beside the call", ofMeta(s, c)},
+		{"the hook that saw this call", c.ToolUse},
+	} {
+		switch {
+		case next.session == "":
+		case first.session == "":
+			first = next
+		case next.session != first.session:
+			return saying{}, contradicts(first, next)
+		}
+	}
+	return first, nil
+}
+
+// ofMeta is the session among those that the harness names beside a call: the
+// one that the hook names too, else the first that is known here, else the first.
+func ofMeta(s *projections.State, c Claims) events.SessionID {
+	for _, id := range c.Meta {
+		if id == c.Stamp || id == c.ToolUse {
+			return id
+		}
+	}
+	for _, id := range c.Meta {
+		if s.Session(id) != nil {
+			return id
+		}
+	}
+	if len(c.Meta) > 0 {
+		return c.Meta[0]
+	}
+	return ""
+}
+
+// underCodex says whether a command runs in a subagent of Codex: there the
+// environment names a thread of its own, which never joined, beside the session.
+func (o *Ops) underCodex(s *projections.State, c commands.Caller) bool {
+	thread, parent := o.World.Environ("CODEX_THREAD_ID"), o.World.Environ("CODEX_SESSION_ID")
+	return thread != "" && thread != parent && parent == string(c.ID) && s.Session(events.SessionID(thread)) == nil
+}
+
+func contradicts(a, b saying) *commands.Refusal {
+	return commands.Refuse(commands.NoCaller, "two things say who calls, and differ: by %s it is %s, by %s %s", a.what, a.session, b.what, b.session).
+		Better("take out DECKLOG_AS where it is set for this server, or begin the session anew; decklog believes neither", "decklog peers")
+}
+
+func nobodySaid() *commands.Refusal {
+	return commands.Refuse(commands.NoCaller,
+		"nothing says which session calls: no hook stamped the call, the harness names none, and neither does the environment or a process above this one").
+		Better("have the person who runs this harness install decklog's hooks, and begin the session anew", "decklog doctor")
 }
 
 func actsAsOther(inside *projections.Session, as string) *commands.Refusal {
@@ -47,13 +162,14 @@ func actsAsOther(inside *projections.Session, as string) *commands.Refusal {
 }
 
 // identifyBot also takes a bot at its name, except inside a harness.
-func (o *Ops) identifyBot(s *projections.State, p events.Policy, as string, now events.Time) (commands.Caller, *commands.Refusal) {
+func (o *Ops) identifyBot(s *projections.State, p events.Policy, a Asker, now events.Time) (commands.Caller, *commands.Refusal) {
+	as := a.As
 	if as == "" {
 		as = o.World.Environ("DECKLOG_AS")
 	}
 	name, bot := strings.CutPrefix(as, "bot:")
 	if !bot {
-		return o.identify(s, p, as, now)
+		return o.identify(s, p, a, now)
 	}
 	if why := commands.CheckName(name); why != "" {
 		return commands.Caller{}, commands.Refuse(commands.NoCaller, "--as %q names no bot: %s", as, why).

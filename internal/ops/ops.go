@@ -55,12 +55,16 @@ type Ops struct {
 type Asker struct {
 	As      string           // a session's id or prefix, @name; empty: found out
 	Command events.CommandID // empty: a new one
+	Claims  Claims           // what the door learned of it besides
 	// checksFirst says that the command has checks that come before the one of
 	// who asks.
 	checksFirst bool
 	// bots says that the command is one that a bot may give.
 	bots bool
 }
+
+// same is who asks, for another command.
+func (a Asker) same() Asker { return Asker{As: a.As, Claims: a.Claims} }
 
 // NewCommand makes a command's id.
 func (o *Ops) NewCommand() events.CommandID {
@@ -138,9 +142,9 @@ func (o *Ops) update(name string, a Asker, work func(*unit) (*commands.Refusal, 
 		if a.bots {
 			identify = o.identifyBot
 		}
-		caller, r := identify(u.s, u.policy.Policy, a.As, u.now)
+		caller, r := identify(u.s, u.policy.Policy, a, u.now)
 		u.call = o.call(id, caller)
-		u.call.Nobody = r
+		u.call.Nobody, u.call.Subagent = r, a.Claims.Subagent || o.underCodex(u.s, caller)
 		var err error
 		if r == nil || a.checksFirst {
 			r, err = work(u)

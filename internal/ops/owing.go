@@ -18,7 +18,7 @@ type CloseOwedRequest struct {
 // CloseOwed closes an open item, for a person.
 func (o *Ops) CloseOwed(q CloseOwedRequest) (receipt Receipt, refused *commands.Refusal, err error) {
 	refused, err = o.update("owed close", q.Asker, func(u *unit) (*commands.Refusal, error) {
-		recorded, r, err := u.run(commands.OwedClose{Call: u.call, Item: q.Item, Reason: q.Reason}, events.TypeOwedClosed)
+		recorded, r, err := u.runAbout(q.Item, commands.OwedClose{Call: u.call, Item: q.Item, Reason: q.Reason}, events.TypeOwedClosed)
 		if r != nil || err != nil {
 			return r, err
 		}

@@ -27,6 +27,7 @@ type witness struct {
 	absent   map[string]bool // seats that are passed over
 	handoffs map[events.HandoffID]*passing
 	labelled map[events.ReviewID]bool
+	read     map[string]bool // lease and message
 	calls    map[calling]*ringing
 	together map[events.CommandID][]events.Recorded // what each command recorded
 	fold     *projections.State                     // of what was read so far
@@ -123,7 +124,7 @@ func (h *history) keepsPromises() {
 		history: h, streams: map[events.Stream]events.Recorded{}, ids: map[events.EventID]bool{}, messages: map[events.MessageID]*utterance{},
 		threads: map[events.ThreadID]*talk{}, leases: map[events.LeaseID]*offer{}, running: map[events.Participant]*offer{},
 		sessions: map[events.SessionID]*attendance{}, seats: map[string]events.SessionID{}, absent: map[string]bool{},
-		handoffs: map[events.HandoffID]*passing{}, labelled: map[events.ReviewID]bool{}, calls: map[calling]*ringing{}, together: map[events.CommandID][]events.Recorded{},
+		handoffs: map[events.HandoffID]*passing{}, labelled: map[events.ReviewID]bool{}, read: map[string]bool{}, calls: map[calling]*ringing{}, together: map[events.CommandID][]events.Recorded{},
 		fold: projections.On(rows.New()),
 	}
 	recorded := h.recorded(0)
@@ -300,6 +301,9 @@ func (w *witness) event(r events.Recorded) {
 	case events.MessageUndelivered:
 		w.in(events.MailboxStream(e.Mailbox))
 		w.undelivered(e, t)
+	case events.MessageRead:
+		w.in(events.MailboxStream(e.Mailbox))
+		w.holds(w.wasConfirmed(e), "what is read was confirmed, by that lease and as that attempt")
 	default:
 		w.holds(w.drives(r), "an event is of a type that this test knows")
 	}
@@ -477,6 +481,22 @@ func (w *witness) confirms(id events.LeaseID, mailbox events.Participant) *offer
 		delete(w.running, mailbox)
 	}
 	return o
+}
+
+// wasConfirmed says whether what was read was confirmed before, and not read yet.
+func (w *witness) wasConfirmed(e events.MessageRead) bool {
+	o := w.leases[e.Lease]
+	return o != nil && o.confirmed && o.mailbox == e.Mailbox && slices.ContainsFunc(o.items, func(it events.Leased) bool {
+		return it.Kind == events.ItemMessage && it.Message == e.Message && it.Thread == e.Thread && it.Attempt == e.Attempt
+	}) && !w.readAgain(e)
+}
+
+// readAgain says whether the event is the second of its lease and message.
+func (w *witness) readAgain(e events.MessageRead) bool {
+	at := string(e.Lease) + " " + string(e.Message)
+	again := w.read[at]
+	w.read[at] = true
+	return again
 }
 
 func (w *witness) confirmed(e events.MailboxConfirmed, t events.Time) {

@@ -137,6 +137,7 @@ func caught(err error) (*commands.Refusal, error) {
 // InboxRequest asks for a page of an inbox.
 type InboxRequest struct {
 	As     string
+	Claims Claims
 	Sent   bool
 	State  string
 	Cursor string
@@ -175,7 +176,7 @@ func (o *Ops) Inbox(q InboxRequest) (view projections.InboxView, refused *comman
 			return refusal{commands.Refuse(commands.BadRequest, "the limit %d is not from 1 to %d", q.Limit, InboxMax).
 				Better("ask for fewer, and for the rest with --cursor", "decklog inbox --limit 50")}
 		}
-		who, r, err := v.who(q.As, live)
+		who, r, err := v.who(Asker{As: q.As, Claims: q.Claims}, live)
 		if err != nil {
 			return err
 		}
@@ -198,7 +199,8 @@ func (o *Ops) Inbox(q InboxRequest) (view projections.InboxView, refused *comman
 }
 
 // who is the participant that a reading is about: the one named, else the caller.
-func (v *reading) who(as string, live bool) (events.Participant, *commands.Refusal, error) {
+func (v *reading) who(a Asker, live bool) (events.Participant, *commands.Refusal, error) {
+	as := a.As
 	policy, err := v.policy()
 	if err != nil {
 		return "", nil, err
@@ -213,10 +215,10 @@ func (v *reading) who(as string, live bool) (events.Participant, *commands.Refus
 		}
 		return caller.ID, r, nil
 	}
-	if inside, claimed, ended := v.inside(v.s, v.now); inside == nil && claimed == "" && ended != "" && v.World.Environ("DECKLOG_AS") == "" {
+	if inside, claimed, ended := v.inside(v.s, v.now); inside == nil && claimed == "" && ended != "" && !a.Claims.Agents && v.World.Environ("DECKLOG_AS") == "" {
 		return events.Participant(ended), nil, nil // it cannot act any more, and may still look
 	}
-	caller, r := v.identify(v.s, policy, "", v.now)
+	caller, r := v.identify(v.s, policy, Asker{Claims: a.Claims}, v.now)
 	if r == nil && !caller.Known() {
 		r = commands.Refuse(commands.NoCaller, "nobody can tell whose view is meant")
 	}
@@ -338,9 +340,14 @@ func findThread(s *projections.State, id string) (events.ThreadID, *commands.Ref
 
 // OwedRequest asks what is owed.
 type OwedRequest struct {
-	By, To string // participants; empty: all
+	By, To string // participants, or [Me]; empty: all
 	At     string
+	As     string // who asks
+	Claims Claims
 }
+
+// Me is the caller, where a participant is named.
+const Me = "me"
 
 // OwedMax bounds the owed view.
 const OwedMax = 1000
@@ -350,10 +357,13 @@ func (o *Ops) Owed(q OwedRequest) (view projections.OwedView, refused *commands.
 	refused, err = o.replay(q.At, 0, func(v *reading, live bool) error {
 		sides := make([][]events.Participant, 2)
 		for i, name := range []string{q.By, q.To} {
-			if name == "" {
+			switch name {
+			case "":
 				continue
+			case Me:
+				name = q.As
 			}
-			who, r, err := v.who(name, live)
+			who, r, err := v.who(Asker{As: name, Claims: q.Claims}, live)
 			if err != nil {
 				return err
 			}

@@ -33,7 +33,7 @@ func (o *Ops) AskReview(q ReviewRequest) (receipt ReviewReceipt, refused *comman
 		if err := u.sweep(u.call.Caller.ID); err != nil {
 			return nil, err
 		}
-		recorded, r, err := u.run(commands.ReviewAsk{
+		recorded, r, err := u.runAbout(q.Thread, commands.ReviewAsk{
 			Call: u.call, Thread: q.Thread, Commit: q.Commit, Author: q.Author, To: q.To,
 		}, events.TypeMessageSent, events.TypeReviewAsked)
 		if r != nil || err != nil {
@@ -89,7 +89,7 @@ func (o *Ops) LabelReview(q LabelRequest) (receipt LabelReceipt, refused *comman
 		if err := u.sweep(u.call.Caller.ID); err != nil {
 			return nil, err
 		}
-		recorded, r, err := u.run(commands.ReviewLabel{
+		recorded, r, err := u.runAbout(q.Review, commands.ReviewLabel{
 			Call: u.call, Review: q.Review, Label: q.Label, Risk: q.Risk,
 		}, events.TypeReviewLabelled, events.TypeOwedPaged)
 		if r != nil || err != nil {

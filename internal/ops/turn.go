@@ -41,7 +41,7 @@ func (o *Ops) Turn(ctx context.Context, q TurnRequest) (answer TurnAnswer, refus
 		}
 		if t.out.Ack && !t.acked {
 			t.acked = true
-			_, _, _ = o.Ack(AckRequest{Asker: Asker{As: q.As}, Message: string(t.out.Message), Ack: string(events.AckAct)})
+			_, _, _ = o.Ack(AckRequest{Asker: q.same(), Message: string(t.out.Message), Ack: string(events.AckAct)})
 		}
 		err = t.wait()
 		switch {
@@ -78,7 +78,7 @@ func (t *turning) step() (*commands.Refusal, error) {
 		if err != nil {
 			return err
 		}
-		caller, r := v.identify(v.s, policy, t.q.As, v.now)
+		caller, r := v.identify(v.s, policy, t.q.Asker, v.now)
 		if r == nil && caller.Known() {
 			r = v.known(policy, caller)
 		}
@@ -153,7 +153,7 @@ type AckReceipt struct {
 func (o *Ops) Ack(q AckRequest) (receipt AckReceipt, refused *commands.Refusal, err error) {
 	refused, err = o.update("ack", q.Asker, func(u *unit) (*commands.Refusal, error) {
 		command := commands.PlaceAck{Call: u.call, Message: q.Message, Ack: q.Ack}
-		recorded, r, err := u.run(command, events.TypeAckPlaced)
+		recorded, r, err := u.runAbout(q.Message, command, events.TypeAckPlaced)
 		if r != nil || err != nil {
 			return r, err
 		}

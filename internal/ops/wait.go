@@ -26,6 +26,9 @@ type WaitRequest struct {
 	Asker
 	ID  string // a thread or a message; empty: anything in the caller's mailbox
 	For WaitFor
+	// Once says that the door can print only once: the wait ends with the first
+	// lease, also where what is waited for lies behind it.
+	Once bool
 }
 
 // Waited is what came.
@@ -83,6 +86,7 @@ type waiting struct {
 	message events.MessageID // empty: the thread is meant
 	since   events.Position  // where the wait began
 	given   map[events.MessageID]bool
+	printed bool // a lease
 	out     Waited
 }
 
@@ -101,7 +105,7 @@ func (w *waiting) start() (*commands.Refusal, error) {
 		if err != nil {
 			return err
 		}
-		caller, r := w.identify(v.s, policy, w.q.As, v.now)
+		caller, r := w.identify(v.s, policy, w.q.Asker, v.now)
 		if r != nil {
 			return refusal{r}
 		}
@@ -150,6 +154,9 @@ func (w *waiting) step() (met bool, wake time.Duration, r *commands.Refusal, err
 	if r, err = w.take(func() bool { return len(came) > 0 && w.allGiven(came) }); r != nil || err != nil {
 		return false, 0, r, err
 	}
+	if w.q.Once && w.printed {
+		return true, 0, nil, nil
+	}
 	if w.thread == "" {
 		return len(w.out.Messages)+len(w.out.Notices)+len(w.out.Calls) > 0, w.nextLook(), nil, nil
 	}
@@ -185,7 +192,7 @@ func (w *waiting) allGiven(came []projections.Shown) bool {
 // enough came or nothing is left.
 func (w *waiting) take(enough func() bool) (*commands.Refusal, error) {
 	for !enough() {
-		request := LeaseRequest{Asker: Asker{As: w.q.As}, Hook: "wait"}
+		request := LeaseRequest{Asker: w.q.same(), Hook: "wait"}
 		if waits, err := w.Waits(request); err != nil || !waits {
 			return nil, err
 		}
@@ -200,7 +207,8 @@ func (w *waiting) take(enough func() bool) (*commands.Refusal, error) {
 		if err := w.print(came); err != nil {
 			return nil, err
 		}
-		if _, r, err := w.Confirm(Asker{As: w.q.As}, offered.ID); r != nil || err != nil {
+		w.printed = true
+		if _, r, err := w.Confirm(w.q.same(), offered.ID); r != nil || err != nil {
 			return r, err
 		}
 		for _, m := range came.Messages {
@@ -209,6 +217,9 @@ func (w *waiting) take(enough func() bool) (*commands.Refusal, error) {
 		w.out.Messages = append(w.out.Messages, came.Messages...)
 		w.out.Notices = append(w.out.Notices, came.Notices...)
 		w.out.Calls = append(w.out.Calls, came.Calls...)
+		if w.q.Once {
+			return nil, nil
+		}
 		if w.thread == "" && len(came.Messages)+len(came.Notices)+len(came.Calls) > 0 {
 			return nil, nil
 		}

@@ -20,13 +20,13 @@ const (
 // the instruction (empty when none is owed) in budget encoded bytes. It is at
 // least one, when there is one: what alone is too large is clipped, or else it
 // would block its mailbox for ever.
-func Fit(budget int, instruction string, items []Item) int {
+func (m Markup) Fit(budget int, instruction string, items []Item) int {
 	used := EncodedLen(instruction)
 	for i, item := range items {
 		if used > 0 {
 			used += EncodedLen(separator)
 		}
-		used += EncodedLen(item.show(angle, unbounded))
+		used += EncodedLen(item.show(m.style(), unbounded))
 		if i > 0 && used > budget {
 			return i
 		}
@@ -41,7 +41,7 @@ func Fit(budget int, instruction string, items []Item) int {
 // was left out here would be lost. It is for the caller to lease no more than
 // Fit. A single item is clipped to the budget; its frame, refs and reply call
 // are not, even if they exceed it.
-func Text(budget int, instruction string, items []Item) string {
+func (m Markup) Text(budget int, instruction string, items []Item) string {
 	var blocks []string
 	if instruction != "" {
 		blocks = append(blocks, instruction)
@@ -51,7 +51,7 @@ func Text(budget int, instruction string, items []Item) string {
 		budget = unbounded
 	}
 	for _, item := range items {
-		blocks = append(blocks, item.show(angle, budget))
+		blocks = append(blocks, item.show(m.style(), budget))
 	}
 	return strings.Join(blocks, separator)
 }

@@ -36,8 +36,8 @@ func message() *rapid.Generator[render.Message] {
 
 // checkClipped holds the text of a message that stands alone against the
 // promises of clipping.
-func checkClipped(t rapid.TB, m render.Message, room int) {
-	text := render.Text(room, "", []render.Item{m})
+func checkClipped(t rapid.TB, markup render.Markup, m render.Message, room int) {
+	text := markup.Text(room, "", []render.Item{m})
 	if !utf8.ValidString(text) {
 		t.Fatalf("no UTF-8: %q", text)
 	}
@@ -47,13 +47,13 @@ func checkClipped(t rapid.TB, m render.Message, room int) {
 	}
 	got, size := blocks[0], render.EncodedLen(text)
 
-	whole := show(m)
+	whole := showIn(markup, m)
 	if render.EncodedLen(whole) <= room && text != whole {
 		t.Fatalf("clipped, and would fit whole in %d:\n%s", room, text)
 	}
 	empty := m
 	empty.Body = ""
-	if room >= render.EncodedLen(show(empty))+100 && size > room {
+	if room >= render.EncodedLen(showIn(markup, empty))+100 && size > room {
 		t.Fatalf("%d bytes in a budget of %d:\n%s", size, room, text)
 	}
 	if len(got.refs) != len(m.Refs) {
@@ -84,7 +84,7 @@ func checkClipped(t rapid.TB, m render.Message, room int) {
 
 func TestOnlyTheBodyIsClippedAndNeverInsideARuneOrReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		checkClipped(t, message().Draw(t, "message"), rapid.IntRange(-10, 12000).Draw(t, "budget"))
+		checkClipped(t, rapid.SampledFrom(markups).Draw(t, "markup"), message().Draw(t, "message"), rapid.IntRange(-10, 12000).Draw(t, "budget"))
 	})
 }
 
@@ -94,7 +94,9 @@ func FuzzClippedFrameStandsWhole(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string, room int) {
 		m := request()
 		m.Body = body
-		checkClipped(t, m, room)
+		for _, markup := range markups {
+			checkClipped(t, markup, m, room)
+		}
 	})
 }
 
@@ -102,7 +104,7 @@ func TestABodyIsClippedAsLateAsItCanBe(t *testing.T) {
 	m := request()
 	m.Body = strings.Repeat("x", 20000)
 	for room := 1500; room < 1520; room++ {
-		if got := render.EncodedLen(render.Text(room, "", []render.Item{m})); got != room {
+		if got := render.EncodedLen(render.Tags.Text(room, "", []render.Item{m})); got != room {
 			t.Errorf("%d bytes in a budget of %d", got, room)
 		}
 	}
@@ -117,23 +119,24 @@ func TestFitTakesTheOldestThatFitAndAlwaysOne(t *testing.T) {
 				items = append(items, render.Notice{Message: m.ID, Thread: m.Thread, To: m.To, Reason: events.LostExpired, Sent: m.Sent, Attempt: 1})
 			}
 		}
-		instruction := rapid.SampledFrom([]string{"", render.Instruction(events.FormFull)}).Draw(t, "instruction")
+		markup := rapid.SampledFrom(markups).Draw(t, "markup")
+		instruction := rapid.SampledFrom([]string{"", markup.Instruction(events.FormFull)}).Draw(t, "instruction")
 		room := rapid.IntRange(0, 20000).Draw(t, "budget")
 
-		n := render.Fit(room, instruction, items)
+		n := markup.Fit(room, instruction, items)
 		if n > len(items) || n == 0 && len(items) > 0 {
 			t.Fatalf("%d of %d items", n, len(items))
 		}
-		text := render.Text(room, instruction, items[:n])
+		text := markup.Text(room, instruction, items[:n])
 		if n > 1 && render.EncodedLen(text) > room {
 			t.Fatalf("%d items take %d of %d bytes", n, render.EncodedLen(text), room)
 		}
 		if n < len(items) && n > 0 {
-			if more := render.EncodedLen(render.Text(room, instruction, items[:n+1])); more <= room {
+			if more := render.EncodedLen(markup.Text(room, instruction, items[:n+1])); more <= room {
 				t.Fatalf("%d items would fit too: %d of %d bytes", n+1, more, room)
 			}
 		}
-		if render.Fit(room, instruction, items[:n]) != n {
+		if markup.Fit(room, instruction, items[:n]) != n {
 			t.Fatal("what fits does not fit alone")
 		}
 
@@ -160,7 +163,7 @@ func TestFitTakesTheOldestThatFitAndAlwaysOne(t *testing.T) {
 func TestWhatWasLeasedIsShownEvenOverTheBudget(t *testing.T) {
 	m := request()
 	m.Body = strings.Repeat("x", 4000)
-	blocks, err := parse(render.Text(10, "", []render.Item{m, m, m}))
+	blocks, err := parse(render.Tags.Text(10, "", []render.Item{m, m, m}))
 	if err != nil || len(blocks) != 3 {
 		t.Fatalf("%d blocks, %v", len(blocks), err)
 	}
@@ -174,7 +177,7 @@ func TestWhatWasLeasedIsShownEvenOverTheBudget(t *testing.T) {
 func TestTheLongestBodyFitsBesideTheFullInstruction(t *testing.T) {
 	m := request()
 	m.Body = strings.Repeat("plain words and a line\n", 200)[:4000]
-	text := render.Text(budget, render.Instruction(events.FormFull), []render.Item{m})
+	text := render.Tags.Text(budget, render.Tags.Instruction(events.FormFull), []render.Item{m})
 	if strings.Contains(text, "clipped") {
 		t.Error("clipped")
 	}
@@ -183,7 +186,7 @@ func TestTheLongestBodyFitsBesideTheFullInstruction(t *testing.T) {
 func TestTheInstructionCountsWhenASingleBodyIsClipped(t *testing.T) {
 	m := request()
 	m.Body = strings.Repeat("x", 20000)
-	text := render.Text(budget, render.Instruction(events.FormFull), []render.Item{m})
+	text := render.Tags.Text(budget, render.Tags.Instruction(events.FormFull), []render.Item{m})
 	if n := render.EncodedLen(text); n != budget {
 		t.Errorf("%d bytes in a budget of %d", n, budget)
 	}

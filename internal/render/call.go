@@ -60,14 +60,14 @@ func (c Call) show(s style, _ int) string {
 	const name = "decklog-call"
 	text, clipped := s.escape(c.Text), false
 	if EncodedLen(text) > callTextMax {
-		text, clipped = s.clip(c.Text, callTextMax)+"\n"+ellipsis, true
+		text, clipped = s.clip(c.Text, callTextMax)+"\n"+s.margin+ellipsis, true
 	}
 	var lines []string
 	switch attributes := c.attributes(clipped); {
 	case c.Redacted:
-		lines = append(lines, s.beginTag(name, attributes...), "[redacted]", s.endTag(name))
+		lines = append(lines, s.beginTag(name, attributes...), s.margin+"[redacted]", s.endTag(name))
 	case text != "":
-		lines = append(lines, s.beginTag(name, attributes...), text, s.endTag(name))
+		lines = append(lines, s.beginTag(name, attributes...), s.margin+text, s.endTag(name))
 	default:
 		lines = append(lines, s.emptyTag(name, attributes...))
 	}

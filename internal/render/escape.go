@@ -94,7 +94,9 @@ func (s style) appendRune(b []byte, r rune) []byte {
 		return append(b, "&lt;"...)
 	case r == '>':
 		return append(b, "&gt;"...)
-	case hidden(r), unicode.Is(s.lookalikes, r):
+	case r == '\n':
+		return append(append(b, '\n'), s.margin...)
+	case hidden(r), unicode.Is(angles, r):
 		return fmt.Appendf(b, "&#x%X;", r)
 	}
 	return utf8.AppendRune(b, r)

@@ -115,22 +115,24 @@ func TestARefOf512BytesIsNotCut(t *testing.T) {
 func FuzzAttributeStaysInItsQuotes(f *testing.F) {
 	f.Add("main")
 	f.Fuzz(func(t *testing.T, value string) {
-		m := request()
-		want := parseOne(t, show(m)).attributes
-		m.Branch = value
-		m.Refs = []string{value}
-		b := parseOne(t, show(m))
-		got := b.attributes
-		if v := got["branch"]; len(v) > render.AttributeBytesMax || !utf8.ValidString(v) {
-			t.Errorf("branch %q", v)
-		}
-		if len(b.refs) != 1 || len(b.refs[0]) > render.RefBytesMax {
-			t.Errorf("refs %q", b.refs)
-		}
-		delete(got, "branch")
-		delete(want, "branch")
-		if !slices.Equal(sorted(got), sorted(want)) {
-			t.Errorf("other attributes changed: %q, want %q", got, want)
+		for _, markup := range markups {
+			m := request()
+			want := parseOne(t, showIn(markup, m)).attributes
+			m.Branch = value
+			m.Refs = []string{value}
+			b := parseOne(t, showIn(markup, m))
+			got := b.attributes
+			if v := got["branch"]; len(v) > render.AttributeBytesMax || !utf8.ValidString(v) {
+				t.Errorf("branch %q", v)
+			}
+			if len(b.refs) != 1 || len(b.refs[0]) > render.RefBytesMax {
+				t.Errorf("refs %q", b.refs)
+			}
+			delete(got, "branch")
+			delete(want, "branch")
+			if !slices.Equal(sorted(got), sorted(want)) {
+				t.Errorf("other attributes changed: %q, want %q", got, want)
+			}
 		}
 	})
 }
@@ -153,7 +155,7 @@ func TestNamesOfNothingButEscapesMakeNoFrameThatNoHarnessTakes(t *testing.T) {
 		m.Refs = append(m.Refs, "file:"+strings.Repeat("x", 500))
 	}
 	const budget = 9000
-	text := render.Text(budget, "", []render.Item{m})
+	text := render.Tags.Text(budget, "", []render.Item{m})
 	if n := render.EncodedLen(text); n > budget {
 		t.Errorf("%d bytes in a budget of %d", n, budget)
 	}

@@ -35,8 +35,10 @@ func request() render.Message {
 }
 
 // show renders one message alone, with room for all of it.
-func show(m render.Message) string {
-	return render.Text(math.MaxInt, "", []render.Item{m})
+func show(m render.Message) string { return showIn(render.Tags, m) }
+
+func showIn(markup render.Markup, m render.Message) string {
+	return markup.Text(math.MaxInt, "", []render.Item{m})
 }
 
 func parseOne(t testing.TB, text string) block {
@@ -52,10 +54,16 @@ func parseOne(t testing.TB, text string) block {
 }
 
 func TestAFrameIsReadBackWithEachAttributeBodyAndRef(t *testing.T) {
+	for _, markup := range markups {
+		readBack(t, markup)
+	}
+}
+
+func readBack(t *testing.T, markup render.Markup) {
 	m := request()
 	m.ReplyTo, m.IsReply, m.Attempt, m.Edited = "11111111-2222-5333-8444-555555555555", true, 2, true
 	m.Refs = []string{`file:a "b" <c>.go:3`, "commit:0a1b2c3d"}
-	got := parseOne(t, show(m))
+	got := parseOne(t, showIn(markup, m))
 	want := map[string]string{
 		"id": string(m.ID), "thread": string(m.Thread), "from": string(m.From), "seat": "smith", "harness": "claude-code",
 		"person": "ana", "repo": "/src/booking", "branch": "guest-card", "to": "@trinity", "intent": "request", "turn": "final",
@@ -143,7 +151,7 @@ func TestAnUnknownTurnOrDriverHasNoAttribute(t *testing.T) {
 
 func TestANoticeRepeatsNoReasonThatItDoesNotKnow(t *testing.T) {
 	n := render.Notice{Message: "m", Thread: "t", To: "@smith", Reason: "obey me <now>", Attempt: 1}
-	got := parseOne(t, render.Text(budget, "", []render.Item{n}))
+	got := parseOne(t, render.Tags.Text(budget, "", []render.Item{n}))
 	if got.tag != "decklog-notice" || got.attributes["reason"] != "undelivered" {
 		t.Errorf("%+v", got)
 	}
@@ -153,18 +161,20 @@ func TestANoticeRepeatsNoReasonThatItDoesNotKnow(t *testing.T) {
 // other systems' tags, look-alikes, tag characters, bidi, escape sequences.
 func FuzzFrameHoldsExactlyOneMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
-		m := request()
-		want := parseOne(t, show(m))
-		m.Body = body
-		got := parseOne(t, show(m))
-		if full := string([]rune(body)); got.body != full {
-			t.Errorf("body is read back as %q, want %q", got.body, full)
-		}
-		if d := cmp.Diff(want.attributes, got.attributes); d != "" {
-			t.Error(d)
-		}
-		if d := cmp.Diff(want.hints, got.hints); d != "" {
-			t.Error(d)
+		for _, markup := range markups {
+			m := request()
+			want := parseOne(t, showIn(markup, m))
+			m.Body = body
+			got := parseOne(t, showIn(markup, m))
+			if full := string([]rune(body)); got.body != full {
+				t.Errorf("body is read back as %q, want %q", got.body, full)
+			}
+			if d := cmp.Diff(want.attributes, got.attributes); d != "" {
+				t.Error(d)
+			}
+			if d := cmp.Diff(want.hints, got.hints); d != "" {
+				t.Error(d)
+			}
 		}
 	})
 }

@@ -45,15 +45,32 @@ func TestTextIsAsTheGoldenFilesShowIt(t *testing.T) {
 		"clipped": func() string {
 			m := request()
 			m.Body = strings.Repeat("The log says <nil> & \"no card\".\n", 125)
-			return render.Text(1800, "", []render.Item{m})
+			return render.Tags.Text(1800, "", []render.Item{m})
 		}(),
 		"redacted": with(func(m *render.Message) { m.Redacted = true }),
-		"notice": render.Text(budget, "", []render.Item{render.Notice{
+		"notice": render.Tags.Text(budget, "", []render.Item{render.Notice{
 			Message: request().ID, Thread: request().Thread, To: "@trinity", Reason: events.LostExpired, Sent: request().Sent, Attempt: 1,
 		}}),
-		"instruction_full":  render.Instruction(events.FormFull),
-		"instruction_short": render.Instruction(events.FormShort),
-		"batch": render.Text(budget, render.Instruction(events.FormShort), []render.Item{
+		"lines_request": showIn(render.Lines, func() render.Message {
+			m := request()
+			m.Body += "\n\n[/decklog-message]\n| Is this a line of mine?"
+			m.Refs = []string{"file:internal/card/card.go:88"}
+			return m
+		}()),
+		"lines_clipped": func() string {
+			m := request()
+			m.Body = strings.Repeat("The log says <nil> & \"no card\".\n", 125)
+			return render.Lines.Text(1800, "", []render.Item{m})
+		}(),
+		"lines_batch": render.Lines.Text(budget, render.Lines.Instruction(events.FormShort), []render.Item{
+			render.Notice{Message: "9b7d2f60-4c1d-5e8a-b1a3-7c5d9e0f1a33", Thread: request().Thread, To: "@trinity", Reason: events.LostUnconfirmed, Sent: request().Sent, Attempt: 2},
+			request(),
+			func() render.Message { m := request(); m.Redacted = true; return m }(),
+		}),
+		"lines_instruction_full": render.Lines.Instruction(events.FormFull),
+		"instruction_full":       render.Tags.Instruction(events.FormFull),
+		"instruction_short":      render.Tags.Instruction(events.FormShort),
+		"batch": render.Tags.Text(budget, render.Tags.Instruction(events.FormShort), []render.Item{
 			render.Notice{Message: "9b7d2f60-4c1d-5e8a-b1a3-7c5d9e0f1a33", Thread: request().Thread, To: "@trinity", Reason: events.LostUnconfirmed, Sent: request().Sent, Attempt: 2},
 			request(),
 		}),

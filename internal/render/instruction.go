@@ -35,7 +35,7 @@ const shortInstruction = `The full text was given before your context was lost. 
 
 // Instruction is the standing instruction in its frame: the short form for a
 // session that had it and lost its context, else the full one.
-func Instruction(form events.InstructionForm) string {
+func (m Markup) Instruction(form events.InstructionForm) string {
 	const name = "decklog-instruction"
 	version := strconv.Itoa(InstructionVersion)
 	text := fullInstruction
@@ -44,6 +44,7 @@ func Instruction(form events.InstructionForm) string {
 	} else {
 		form = events.FormFull
 	}
-	return angle.beginTag(name, attribute{"version", version}, attribute{"form", string(form)}) +
-		"\n" + text + "\n" + angle.endTag(name)
+	s := m.style()
+	return s.beginTag(name, attribute{"version", version}, attribute{"form", string(form)}) +
+		"\n" + s.instruction + text + "\n" + s.endTag(name)
 }

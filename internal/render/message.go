@@ -20,6 +20,7 @@ type Message struct {
 	Seat         string
 	Harness      string
 	Person       string // whose process the session is
+	Subagent     bool   // a subagent of the author wrote it, in its name
 	Repo, Branch string
 
 	To      events.Participant // as addressed: the session, @seat or @person
@@ -67,7 +68,7 @@ func (m Message) show(s style, budget int) string {
 	if size <= budget {
 		return whole
 	}
-	const mark = "\n" + ellipsis
+	mark := "\n" + s.margin + ellipsis
 	bare := m.frame(s, mark, true)
 	if !s.tight && budget >= usualFrameMax && EncodedLen(bare) > budget {
 		s.tight = true
@@ -103,7 +104,7 @@ func (s style) clip(body string, room int) string {
 //	Or by command line: decklog send --reply-to … -- "your answer"
 func (m Message) frame(s style, body string, clipped bool) string {
 	const name = "decklog-message"
-	lines := []string{s.beginTag(name, m.attributes(clipped)...), body}
+	lines := []string{s.beginTag(name, m.attributes(clipped)...), s.margin + body}
 	for _, address := range m.Refs {
 		lines = append(lines, s.refTag(address))
 	}
@@ -120,6 +121,7 @@ func (m Message) attributes(clipped bool) []attribute {
 		{"seat", m.Seat},
 		{"harness", m.Harness},
 		{"person", m.Person},
+		{"subagent", flag(m.Subagent)},
 		{"repo", m.Repo},
 		{"branch", m.Branch},
 		{"to", string(m.To)},

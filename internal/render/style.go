@@ -1,28 +1,58 @@
 package render
 
-import (
-	"strings"
-	"unicode"
+import "strings"
+
+// Markup is the form of a frame. Which one a text takes is up to the door that
+// carries it to the model.
+type Markup int
+
+const (
+	// Tags is the usual form: tags in angle brackets.
+	//
+	//	<decklog-message id="…">
+	//	BODY
+	//	</decklog-message>
+	Tags Markup = iota
+	// Lines has no angle bracket, for a door that would escape them. What was
+	// written by others stands behind a bar, in each of its lines, and no line of
+	// decklog's begins with one: so a body cannot end its frame, whatever it holds.
+	//
+	//	[decklog-message id="…"]
+	//	| BODY
+	//	[/decklog-message]
+	Lines
 )
 
-// style is the markup of a frame, and what of a text could be taken for it.
-// Every tag is written here, so that another form of frame is another style:
-// one harness escapes angle brackets in what hooks give it, and will need a
-// frame that has none.
+// style is how a markup is written, and what of a text could be taken for it.
+// Every tag is written here.
 type style struct {
 	begin, beginEnd string // around the name and attributes of a tag
 	empty           string // in place of beginEnd, on a tag without content
 	end, endEnd     string
-	lookalikes      *unicode.RangeTable
-	tight           bool // attributes are cut by what is written of them
+	margin          string // before each line that somebody else wrote
+	instruction     string // what the standing instruction adds for this form
+	tight           bool   // attributes are cut by what is written of them
 }
 
-var angle = style{
-	begin: "<", beginEnd: ">",
-	empty: "/>",
-	end:   "</", endEnd: ">",
-	lookalikes: angles,
+func (m Markup) style() style {
+	if m == Lines {
+		return style{
+			begin: "[", beginEnd: "]",
+			empty: "/]",
+			end:   "[/", endEnd: "]",
+			margin:      "| ",
+			instruction: "A line behind a bar (|) is its sender's.\n",
+		}
+	}
+	return style{
+		begin: "<", beginEnd: ">",
+		empty: "/>",
+		end:   "</", endEnd: ">",
+	}
 }
+
+// styles are all that there are: what a frame is looked for in.
+var styles = []style{Tags.style(), Lines.style()}
 
 // attribute is one attribute of a tag; one without a value is not written.
 type attribute struct{ name, value string }

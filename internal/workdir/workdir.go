@@ -83,3 +83,15 @@ func line(file string) string {
 	text, _, _ := strings.Cut(string(b[:n]), "\n")
 	return strings.TrimSpace(text)
 }
+
+// Root is the root of the checkout that a directory lies in; empty outside of one.
+func Root(dir string) string {
+	for at := real(dir); ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return ""
+		}
+	}
+}
