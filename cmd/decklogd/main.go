@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,17 +15,40 @@ import (
 	"decklog/internal/classifier"
 )
 
+// release is the version that a release is built with.
+var release = "dev"
+
+const usage = `decklogd: it is run by decklog
+Usage: decklogd mcp [--ledger URL] [--as WHO]
+       decklogd classify URL < QUESTION
+`
+
+// usageError is a command line that cannot be parsed.
+type usageError struct{ error }
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if len(os.Args) != 3 || os.Args[1] != "classify" {
-		fmt.Fprintln(os.Stderr, "decklogd: it is run by decklog\nUsage: decklogd classify URL < QUESTION")
+	name, err := run(ctx, os.Args[1:])
+	if err == nil {
+		return
+	}
+	if errors.As(err, new(usageError)) {
+		fmt.Fprintf(os.Stderr, "decklogd %s: %v\n%s", name, err, usage)
 		os.Exit(2)
 	}
-	if err := classify(ctx, os.Args[2], os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "decklogd classify:", err)
-		os.Exit(1)
+	fmt.Fprintf(os.Stderr, "decklogd %s: %v\n", name, err)
+	os.Exit(1)
+}
+
+func run(ctx context.Context, args []string) (name string, err error) {
+	switch {
+	case len(args) == 2 && args[0] == "classify":
+		return args[0], classify(ctx, args[1], os.Stdin, os.Stdout)
+	case len(args) > 0 && args[0] == "mcp":
+		return args[0], serveMCP(ctx, args[1:])
 	}
+	return "", usageError{errors.New("it does nothing by itself")}
 }
 
 // classify posts the question to an address and prints the answer. An address

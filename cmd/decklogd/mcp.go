@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"decklog/cmd/internal/surroundings"
+	"decklog/internal/callers"
+	"decklog/internal/cli"
+	"decklog/internal/mcp"
+	"decklog/internal/ops"
+)
+
+// serveMCP speaks the Model Context Protocol on standard input and output until
+// the client goes away.
+func serveMCP(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("decklogd mcp", flag.ContinueOnError)
+	url := flags.String("ledger", os.Getenv("DECKLOG_LEDGER"), "the ledger's `URL`")
+	as := flags.String("as", "", "who all that call are: `WHO`, a session's id or @name (default: found out)")
+	if err := flags.Parse(args); err != nil {
+		return usageError{err}
+	}
+	if flags.NArg() > 0 {
+		return usageError{fmt.Errorf("%q is one word too many", flags.Arg(0))}
+	}
+	env := surroundings.New(release)
+	env.World.Progress = nil
+	c := mcp.Config{
+		As: *as, Version: env.Version.Version, Stderr: os.Stderr, Now: func() time.Time { return env.World.Now().Std() },
+		Failure: func(err error) (code, message, fix string) {
+			f := cli.FailureOf(err)
+			return f.Code, f.Message, f.Fix
+		},
+		Open: func() (*ops.Ops, error) {
+			// An environment of its own: what opening fills in is of this ledger alone.
+			env := surroundings.New(release)
+			env.World.Progress = nil
+			ledger, _, err := env.Open(*url, env)
+			if err != nil {
+				return nil, err
+			}
+			return &ops.Ops{Ledger: ledger, World: env.World}, nil
+		},
+	}
+	// A bad address is told by each call: a server that ends tells nobody anything.
+	if file, err := surroundings.LedgerFile(*url); err == nil && file != "" {
+		c.Callers = callers.Beside(filepath.Dir(file))
+	}
+	return mcp.Run(ctx, c, os.Stdin, os.Stdout)
+}
