@@ -41,16 +41,22 @@ func quiet(input []byte, args []string) bool {
 		return false
 	}
 	in, whole := scan(input)
+	if args[0] == "cursor" {
+		in.session = in.conversation
+	}
 	if !whole || in.session == "" {
 		return false
 	}
 	busy := true
 	switch in.event {
-	case "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PostToolBatch":
-	case "Stop":
+	case "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PostToolBatch", // of Claude Code and Codex
+		"BeforeAgent", "AfterTool", // of Gemini CLI
+		"chat.message", "tool.execute.after", // of opencode
+		"beforeSubmitPrompt", "postToolUse": // of Cursor
+	case "Stop", "AfterAgent", "session.idle", "stop":
 		busy = false
 	default:
-		return false // a session's start and end are never left out
+		return false // a session's start and end are never left out, nor what comes before a tool
 	}
 	if in.agent != "" || strings.Contains(in.transcript, "/subagents/agent-") {
 		return true // a subagent runs its parent's hooks, and takes nothing
@@ -63,7 +69,11 @@ func quiet(input []byte, args []string) bool {
 	if bells.Rings(in.session, now) {
 		return bells.Ignores(in.session, in.cwd)
 	}
-	_ = bell.Note(bell.NotePath(folder, bell.Name(in.session)), busy, now) // worth no failure
+	note := bell.NotePath(folder, bell.Name(in.session))
+	if bell.Delegating(note) {
+		return false // what ends that must be noted
+	}
+	_ = bell.Note(note, busy, now) // worth no failure
 	return true
 }
 

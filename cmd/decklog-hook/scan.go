@@ -2,7 +2,7 @@ package main
 
 // said is what a harness said, as far as it matters here.
 type said struct {
-	event, session, agent, transcript, cwd string
+	event, session, conversation, agent, transcript, cwd string
 }
 
 // scan reads the fields of a JSON object that matter, without making anything of
@@ -34,6 +34,8 @@ func scan(b []byte) (s said, whole bool) {
 			field = &s.event
 		case "session_id":
 			field = &s.session
+		case "conversation_id":
+			field = &s.conversation
 		case "agent_id":
 			field = &s.agent
 		case "transcript_path":

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"decklog/cmd/internal/surroundings"
 	"decklog/commands"
 )
 
@@ -18,10 +19,10 @@ func TestF31AnAddressOfASeatAndAPersonListsThemAllSorted(t *testing.T) {
 		m.join(session, "--branch", "branch-of-"+session)
 	}
 	me := m.join("sender-01")
-	m.done("send", "--as", me, "--to", "@"+osUser(), "--", "to the person")
-	m.join("s-gamma-03", "--seat", osUser())
+	m.done("send", "--as", me, "--to", "@"+surroundings.OSUser(), "--", "to the person")
+	m.join("s-gamma-03", "--seat", surroundings.OSUser())
 
-	r := m.run(nil, "send", "--json", "--as", me, "--to", "@"+osUser(), "--", "to whom?")
+	r := m.run(nil, "send", "--json", "--as", me, "--to", "@"+surroundings.OSUser(), "--", "to whom?")
 	refusal := read[struct{ Refusal commands.Refusal }](t, r.stdout).Refusal
 	if r.code != 3 || refusal.Code != commands.AmbiguousRecipient || refusal.Status != 409 {
 		t.Fatal(r)
@@ -39,7 +40,7 @@ func TestF31AnAddressOfASeatAndAPersonListsThemAllSorted(t *testing.T) {
 	if !slices.Equal(listed, want) {
 		t.Errorf("listed are %v, want %v", listed, want)
 	}
-	if r = m.run(nil, "send", "--as", me, "--to", "@"+osUser(), "--", "to whom?"); r.code != 3 ||
+	if r = m.run(nil, "send", "--as", me, "--to", "@"+surroundings.OSUser(), "--", "to whom?"); r.code != 3 ||
 		strings.Index(string(r.stderr), want[0]) > strings.Index(string(r.stderr), want[1]) || !strings.Contains(string(r.stderr), "Fix: ") {
 		t.Errorf("as text: %s", r)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"decklog/cmd/internal/surroundings"
 	"decklog/events"
 	"decklog/internal/ops"
 )
@@ -24,7 +25,7 @@ func voyage(t testing.TB) []byte {
 	m := aboard(t)
 	m.policy(`[[persons]]
 name = "ana"
-os_user = "` + osUser() + `"
+os_user = "` + surroundings.OSUser() + `"
 
 [[seats]]
 name = "smith"
@@ -48,7 +49,7 @@ triager = "smith"
 	m.done("confirm", lease)
 	answer := told[receipt](m, "send", "--as", "bob-0002", "--reply-to", root, "--turn", "working", "--", "I am looking.").Receipt.ID
 	m.done("edit", "--as", "bob-0002", answer, "--turn", "final", "--", "It was 4f2a9c1, of yesterday.")
-	m.hook("claude-code", "UserPromptSubmit", "alice-0001")
+	m.takesDown("alice-0001", "UserPromptSubmit", contextOf(t, "UserPromptSubmit", m.hook("claude-code", "UserPromptSubmit", "alice-0001")))
 	m.refuses("unknown_recipient", "send", "--as", "alice-0001", "--to", "nobody-9999", "--", "Is anybody there?")
 	m.send("alice-0001", "@smith", "For whoever has the seat.")
 	m.hook("codex", "PostToolUse", "bob-0002")

@@ -44,7 +44,8 @@ func TestABellIsSilentWhileNothingWaitsAndRingsForWhatDoes(t *testing.T) {
 	m.join("sender-0002")
 	id := m.send("sender-0002", "taker-0001", "Are you there?", "--intent", "request")
 	m.bell("taker-0001", "rings")
-	if text := contextOf(t, "PostToolUse", m.hook("claude-code", "PostToolUse", "taker-0001")); !strings.Contains(text, id) {
+	text := contextOf(t, "PostToolUse", m.hook("claude-code", "PostToolUse", "taker-0001"))
+	if !strings.Contains(text, id) {
 		t.Fatalf("the bell rang, and the hook brings %q", text)
 	}
 	m.bell("taker-0001", "rings")
@@ -57,8 +58,11 @@ func TestABellIsSilentWhileNothingWaitsAndRingsForWhatDoes(t *testing.T) {
 	m.bell("taker-0001", "1m0s") // its answer is not taken yet
 	lease := m.done("lease", "--as", "sender-0002", "--json")
 	m.done("confirm", read[receipt](t, lease).Receipt.ID)
-	m.at(scenarioStart.Add(2 * time.Minute))
+	m.at(scenarioStart.Add(time.Minute))
 	m.hook("claude-code", "PostToolUse", "taker-0001")
+	m.bell("taker-0001", "2m0s") // what it was brought is not in its transcript yet
+	m.at(scenarioStart.Add(2 * time.Minute))
+	m.takesDown("taker-0001", "PostToolUse", text)
 	m.bell("taker-0001", "silent")
 	stub := m.send("sender-0002", "taker-0001", "I am on it", "--turn", "working")
 	m.bell("taker-0001", "rings")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"decklog/cmd/internal/surroundings"
 	"decklog/commands"
 	"decklog/events"
 	"decklog/internal/cli"
@@ -261,7 +262,7 @@ func TestTheReleasedProgramIsToldNoTime(t *testing.T) {
 			m.program, m.clock = program, clock
 			before := events.At(time.Now())
 			m.join("alice-0001")
-			id := m.send("alice-0001", "@"+osUser(), "text")
+			id := m.send("alice-0001", "@"+surroundings.OSUser(), "text")
 			after := events.At(time.Now())
 			for _, e := range m.events() {
 				if e.Time < before || e.Time > after {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"decklog/cmd/internal/surroundings"
 	"decklog/commands"
 	"decklog/events"
 	"decklog/internal/ops"
@@ -232,7 +233,7 @@ func newFight(t *testing.T) *fight {
 	t.Helper()
 	env := newEnv()
 	file := filepath.Join(t.TempDir(), "ledger.db")
-	ledger, _, err := open("sqlite:"+file, env)
+	ledger, _, err := surroundings.Open("sqlite:"+file, env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"decklog/cmd/internal/surroundings"
 	"decklog/events"
 	"decklog/internal/cli"
 	"decklog/internal/process"
@@ -226,7 +227,7 @@ func TestAHookRecordsTheHarnessAboveItAndItsDeathShows(t *testing.T) {
 				}
 				want := events.Process{PID: h.cmd.Process.Pid, Start: started(t, h.cmd.Process.Pid), Boot: strings.TrimSpace(string(boot))}
 				joined := m.joined("taker-02")
-				if joined.Process == nil || *joined.Process != want || joined.Harness != harness || joined.Device != device() {
+				if joined.Process == nil || *joined.Process != want || joined.Harness != harness || joined.Device != surroundings.Device() {
 					t.Fatalf("joined as %+v on %+v, want %+v", joined, joined.Process, want)
 				}
 				if !process.Alive(want) {
@@ -271,7 +272,7 @@ func TestInsideAHarnessItsProcessTellsWhoActs(t *testing.T) {
 			m.join("other-03")
 			h := m.harness(name)
 			// Before its session is known nobody is inside of it.
-			if who := h.author(nil, "--to", "sender-01", "--", "Who am I?"); who != "@"+osUser() {
+			if who := h.author(nil, "--to", "sender-01", "--", "Who am I?"); who != "@"+surroundings.OSUser() {
 				t.Errorf("before the start it is %s that sends", who)
 			}
 			h.hooks(harness, "SessionStart", "taker-02", nil)
@@ -281,7 +282,7 @@ func TestInsideAHarnessItsProcessTellsWhoActs(t *testing.T) {
 			if who := h.author(nil, "--as", "taker-02", "--to", "sender-01", "--", "Named as myself"); who != "taker-02" {
 				t.Errorf("named, it is %s that sends", who)
 			}
-			for _, args := range [][]string{{"--as", "other-03"}, {"--as", "other-"}, {"--as", "@" + osUser()}, {"--as", "nobody-99"}} {
+			for _, args := range [][]string{{"--as", "other-03"}, {"--as", "other-"}, {"--as", "@" + surroundings.OSUser()}, {"--as", "nobody-99"}} {
 				r := h.does("", nil, append(append([]string{"send", "--json"}, args...), "--to", "sender-01", "--", "As somebody else")...)
 				if r.code != cli.ExitRefused || read[refused](t, r.stdout).Refusal.Code != "no_caller" {
 					t.Errorf("%q: %s", args, r)
@@ -336,7 +337,7 @@ func TestAfterAClearTheOldSessionsVariableIsSilentAndTheSeatPassesOn(t *testing.
 
 	// Outside of every harness too, a variable that names an ended session says nothing.
 	sent := told[receipt](m.with(stale...), "send", "--to", "sender-01", "--", "Nobody's").Receipt.ID
-	if who := m.sender(sent); who != "@"+osUser() {
+	if who := m.sender(sent); who != "@"+surroundings.OSUser() {
 		t.Errorf("outside, it is %s that sends", who)
 	}
 	m.verified()

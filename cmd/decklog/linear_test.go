@@ -11,6 +11,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"decklog/cmd/internal/surroundings"
 	"decklog/commands"
 	"decklog/events"
 	"decklog/internal/ops"
@@ -68,7 +69,7 @@ func TestAMailboxAnswersAsIfItWereAskedOneAtATime(t *testing.T) {
 	inVain := 0
 	for round := range 20 {
 		env := newEnv()
-		ledger, _, err := open("sqlite:"+filepath.Join(t.TempDir(), "ledger.db"), env)
+		ledger, _, err := surroundings.Open("sqlite:"+filepath.Join(t.TempDir(), "ledger.db"), env)
 		if err != nil {
 			t.Fatal(err)
 		}

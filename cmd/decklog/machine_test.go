@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"decklog/cmd/internal/surroundings"
 	"decklog/events"
 	"decklog/internal/cli"
 	"decklog/internal/notes"
@@ -111,7 +112,7 @@ func (m *machine) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(m.program, args...)
 	cmd.Dir = m.dir
 	cmd.Env = append([]string{
-		"HOME=" + m.dir, "PATH=" + os.Getenv("PATH"), "USER=" + osUser(),
+		"HOME=" + m.dir, "PATH=" + os.Getenv("PATH"), "USER=" + surroundings.OSUser(),
 		"XDG_STATE_HOME=" + filepath.Join(m.dir, "state"), "DECKLOG_LEDGER=" + m.url,
 	}, m.more...)
 	if m.clock != "" {
@@ -407,4 +408,21 @@ func (m *machine) policyFile(text string) string {
 	file := filepath.Join(m.dir, "policy.toml")
 	m.ok(os.WriteFile(file, []byte(text), 0o600))
 	return file
+}
+
+// takesDown is Claude Code that writes into the session's transcript what the
+// hook of an event brought, and runs the hook of a tool.
+func (m *machine) takesDown(session, event, text string) {
+	m.Helper()
+	line, err := json.Marshal(map[string]any{
+		"type": "attachment", "sessionId": session, "uuid": "u1",
+		"attachment": map[string]any{"type": "hook_additional_context", "hookEvent": event, "content": []string{text}},
+	})
+	m.ok(err)
+	file := filepath.Join(m.dir, session+".jsonl")
+	m.ok(os.WriteFile(file, append(line, '\n'), 0o600))
+	r := m.run(strings.NewReader(stdinOf("PostToolUse", session, map[string]any{"transcript_path": file})), "hook", "claude-code")
+	if r.code != 0 || len(r.stderr) > 0 {
+		m.Errorf("the hook after a tool: %s", r)
+	}
 }

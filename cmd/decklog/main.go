@@ -1,30 +1,21 @@
 // Command decklog is the ledger's program for agents, people and auditors: see
-// `decklog help`. It is the only place that names concrete ledgers.
+// `decklog help`.
 package main
 
 import (
-	"crypto/rand"
-	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strings"
 
+	"decklog/cmd/internal/surroundings"
 	"decklog/events"
 	"decklog/internal/bell"
-	"decklog/internal/classifier"
+	"decklog/internal/callers"
 	"decklog/internal/cli"
 	"decklog/internal/clock"
 	"decklog/internal/hook"
-	"decklog/internal/memory"
 	"decklog/internal/notes"
 	"decklog/internal/ops"
-	"decklog/internal/policyfile"
 	"decklog/internal/process"
-	"decklog/internal/sqlite"
-	"decklog/projections"
 )
 
 // release is the version that a release is built with.
@@ -34,98 +25,9 @@ func main() { os.Exit(cli.Main(newEnv())) }
 
 // newEnv is the program's surroundings as they are.
 func newEnv() *cli.Env {
-	return &cli.Env{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Environ: os.Getenv, Getwd: os.Getwd, Open: open, Hook: runHook, Version: version(),
-		World: ops.World{
-			Now: clock.Now, Random: random, Alive: process.Alive, Device: device(), OSUser: osUser(),
-			Environ: os.Getenv, Ancestors: process.Ancestors, Progress: progress(os.Stderr),
-			Classify: classifier.Ask,
-		},
-	}
-}
-
-// open opens the ledger at an address, and fills in what the world beside it is
-// known by: the bells, the notes, and the policy file.
-func open(url string, env *cli.Env) (ops.Ledger, cli.Beside, error) {
-	file, err := ledgerFile(url)
-	if err != nil {
-		return nil, cli.Beside{Notes: notes.Open("")}, err
-	}
-	if file == "" {
-		return memory.New(projections.Project), look(env, cli.Beside{Notes: notes.InMemory()}), nil
-	}
-	folder := filepath.Dir(file)
-	beside := look(env, cli.Beside{Folder: folder, Notes: notes.Open(folder)})
-	var more []sqlite.Option
-	if env.Patience > 0 {
-		more = append(more, sqlite.Patience(env.Patience))
-	}
-	ledger, err := sqlite.Open(file, projections.Project, more...)
-	if err != nil {
-		return nil, beside, err
-	}
-	return ledger, beside, nil
-}
-
-// ledgerFile is the file of the ledger at an address; empty for one in memory.
-func ledgerFile(url string) (string, error) {
-	if url == "" {
-		return defaultLedger()
-	}
-	scheme, path, found := strings.Cut(url, ":")
-	switch {
-	case found && scheme == "memory":
-		return "", nil
-	case found && scheme == "sqlite" && path != "":
-		file, err := filepath.Abs(path)
-		if err != nil {
-			return "", fmt.Errorf("open ledger %q: %w", url, err)
-		}
-		return file, nil
-	case found && (scheme == "unix" || scheme == "http" || scheme == "https" || scheme == "esdb"):
-		return "", cli.Failed("not_supported", "use a ledger in a file: --ledger sqlite:PATH",
-			fmt.Errorf("open ledger %q: this version reaches no ledger over %s", url, scheme))
-	}
-	return "", cli.Failed("bad_ledger", "write --ledger sqlite:PATH, for instance --ledger sqlite:ledger.db",
-		fmt.Errorf("open ledger %q: no such kind of ledger", url))
-}
-
-// look lets the world see what lies beside the ledger.
-func look(env *cli.Env, b cli.Beside) cli.Beside {
-	env.World.Bells = bell.Beside(b.Folder)
-	env.World.Seen = func(id events.SessionID) (bool, events.Time, bool) {
-		o := b.Notes.Seen(id)
-		return o.Busy, o.At, o.Known
-	}
-	env.World.PolicyFile = func() (events.Policy, error) {
-		if b.Folder == "" {
-			return events.DefaultPolicy(), nil
-		}
-		file := filepath.Join(b.Folder, cli.PolicyName)
-		if _, err := os.Stat(file); os.IsNotExist(err) {
-			return events.DefaultPolicy(), nil
-		}
-		p, faults, err := policyfile.Load(file)
-		if err == nil && len(faults) > 0 {
-			err = cli.BadPolicy(file, faults)
-		}
-		return p, err
-	}
-	return b
-}
-
-// defaultLedger is the ledger in the user's data folder.
-func defaultLedger() (string, error) {
-	data := os.Getenv("XDG_DATA_HOME")
-	if !filepath.IsAbs(data) {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", cli.Failed("no_home", "name a ledger with --ledger sqlite:PATH, or set HOME", fmt.Errorf("find the user's data folder: %w", err))
-		}
-		data = filepath.Join(home, ".local", "share")
-	}
-	return filepath.Join(data, "decklog", "ledger.db"), nil
+	env := surroundings.New(release)
+	env.Hook, env.Wake, env.Daemon = runHook, runWake, becomeDaemon
+	return env
 }
 
 func runHook(env *cli.Env, harness string) int {
@@ -155,8 +57,9 @@ func newHook(env *cli.Env, harness string) *hook.Run {
 			return &ops.Ops{Ledger: ledger, World: world}, beside.Notes, nil
 		},
 	}
-	if file, err := ledgerFile(env.Environ("DECKLOG_LEDGER")); err == nil && file != "" {
-		run.Bells, run.Beside = bell.Beside(filepath.Dir(file)), notes.Open(filepath.Dir(file))
+	if file, err := surroundings.LedgerFile(env.Environ("DECKLOG_LEDGER")); err == nil && file != "" {
+		folder := filepath.Dir(file)
+		run.Bells, run.Beside, run.Callers = bell.Beside(folder), notes.Open(folder), callers.Beside(folder)
 	}
 	if clock.Test {
 		// A harness above a test is the one that somebody runs the test in, and
@@ -164,57 +67,4 @@ func newHook(env *cli.Env, harness string) *hook.Run {
 		run.Process = func(string) (events.Process, bool) { return events.Process{}, false }
 	}
 	return run
-}
-
-func random(b []byte) {
-	_, _ = rand.Read(b) // never fails: the program would have been ended
-}
-
-func device() string {
-	name, err := os.Hostname()
-	if err != nil || name == "" {
-		return "localhost"
-	}
-	return name
-}
-
-func osUser() string {
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		return u.Username
-	}
-	return fmt.Sprintf("uid-%d", os.Getuid())
-}
-
-// progress tells of long work on a terminal, and every 100,000 events elsewhere.
-func progress(to *os.File) func(string, events.Position, events.Position) {
-	info, err := to.Stat()
-	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0
-	return func(what string, done, end events.Position) {
-		const often, seldom = 10_000, 100_000
-		switch {
-		case end < often:
-		case terminal:
-			fmt.Fprintf(to, "\r%s: %d of %d events", what, done, end)
-			if done >= end {
-				fmt.Fprintln(to)
-			}
-		case done%seldom == 0:
-			fmt.Fprintf(to, "%s: %d of %d events\n", what, done, end)
-		}
-	}
-}
-
-func version() cli.Version {
-	v := cli.Version{Version: release, Go: runtime.Version(), Protocol: events.Protocol, Fold: projections.FoldVersion, Clock: "system"}
-	if clock.Test {
-		v.Clock = "test"
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				v.Commit = s.Value
-			}
-		}
-	}
-	return v
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"decklog/cmd/internal/surroundings"
 	"decklog/events"
 	"decklog/internal/bell"
 	"decklog/internal/cli"
@@ -68,7 +69,7 @@ func TestScenarios(t *testing.T) {
 					e.Setenv("DECKLOG_LEDGER", "sqlite:"+filepath.Join(e.WorkDir, "ledger", "ledger.db"))
 					e.Setenv("HOME", e.WorkDir)
 					e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
-					e.Setenv("USER", osUser())
+					e.Setenv("USER", surroundings.OSUser())
 					e.Values[sceneKey{}] = &scene{mode: mode, program: program, names: map[string]string{}, work: e.WorkDir}
 					return os.WriteFile(clock, []byte(scenarioStart.Format(time.RFC3339Nano)), 0o600)
 				},
@@ -211,8 +212,9 @@ func (s *scene) env(ts *testscript.TestScript, args []string, stdin io.Reader, s
 			s.ledger, s.notes = memory.New(projections.Project), notes.InMemory()
 		}
 		folder := filepath.Dir(strings.TrimPrefix(ts.Getenv("DECKLOG_LEDGER"), "sqlite:"))
+		env.LedgerFile = func(string) (string, error) { return "", nil }
 		env.Open = func(_ string, env *cli.Env) (ops.Ledger, cli.Beside, error) {
-			beside := look(env, cli.Beside{Folder: folder, Notes: s.notes})
+			beside := surroundings.Look(env, cli.Beside{Folder: folder, Notes: s.notes})
 			env.World.Bells = bell.Bells{} // there is no folder for them to lie in
 			return stays{s.ledger}, beside, nil
 		}
@@ -357,12 +359,12 @@ func (s *scene) readable(line string) string {
 		return "+" + at.Sub(events.At(scenarioStart)).String()
 	})
 	line = strings.ReplaceAll(line, s.work, "WORK")
-	line = strings.ReplaceAll(line, `"`+device()+`"`, `"DEVICE"`)
-	line = strings.ReplaceAll(line, "device:"+device(), "device:DEVICE")
-	line = strings.ReplaceAll(line, "device-"+device(), "device-DEVICE")
-	line = strings.ReplaceAll(line, "person-"+osUser(), "person-USER")
-	line = strings.ReplaceAll(line, "@"+osUser(), "@USER")
-	line = strings.ReplaceAll(line, `"`+osUser()+`"`, `"USER"`)
+	line = strings.ReplaceAll(line, `"`+surroundings.Device()+`"`, `"DEVICE"`)
+	line = strings.ReplaceAll(line, "device:"+surroundings.Device(), "device:DEVICE")
+	line = strings.ReplaceAll(line, "device-"+surroundings.Device(), "device-DEVICE")
+	line = strings.ReplaceAll(line, "person-"+surroundings.OSUser(), "person-USER")
+	line = strings.ReplaceAll(line, "@"+surroundings.OSUser(), "@USER")
+	line = strings.ReplaceAll(line, `"`+surroundings.OSUser()+`"`, `"USER"`)
 	line = strings.ReplaceAll(line, `"label":"USER"`, `"label":"root"`) // which a user may be called, too
 	return anyID.ReplaceAllStringFunc(line, func(id string) string {
 		name, known := s.names[id]

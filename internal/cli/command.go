@@ -25,12 +25,20 @@ type Env struct {
 	// Open opens the ledger at an address, and says what lies beside it, also
 	// when it fails.
 	Open func(url string, env *Env) (ops.Ledger, Beside, error)
+	// LedgerFile is the file of the ledger at an address, without opening it; empty
+	// for one in memory.
+	LedgerFile func(url string) (string, error)
 	// Patience is how long the ledger waits for other processes; 0: as long as
 	// suits somebody who waits for the answer.
 	Patience time.Duration
 	// Hook runs a harness's hook, and gives the exit code.
-	Hook    func(env *Env, harness string) int
+	Hook func(env *Env, harness string) int
+	// Wake listens for the mail of an idle session, and gives the exit code.
+	Wake    func(env *Env, q WakeRequest) int
 	Version Version
+	// Daemon becomes the program that holds what is heavy, with these arguments.
+	// It returns only when that cannot be run.
+	Daemon func(args ...string) error
 }
 
 // Beside is what lies beside a ledger.
@@ -68,7 +76,7 @@ type Command struct {
 	Hidden   bool
 	Group    string
 	// Harmless says that the exit code is 0 also for a command line that cannot
-	// be parsed.
+	// be parsed: to a harness it would say something else.
 	Harmless bool
 	// Body says that the command takes a body: after `--`, from standard input
 	// with `-`, or with --body-file.
@@ -196,7 +204,11 @@ func (c *Command) main(env *Env, args []string) int {
 			err = e
 		}
 	}
-	return r.finish(err)
+	code := r.finish(err)
+	if c.Harmless && err != nil {
+		return ExitDone
+	}
+	return code
 }
 
 // flagError says what is wrong with a flag as the rest of the program writes flags.
@@ -326,10 +338,10 @@ func (r *run) open() error {
 		url = r.Environ("DECKLOG_LEDGER")
 	}
 	ledger, beside, err := r.Open(url, r.Env)
+	r.beside = beside
 	if err != nil {
 		return err
 	}
-	r.beside = beside
 	r.ops = &ops.Ops{Ledger: ledger, World: r.World}
 	return nil
 }

@@ -13,9 +13,9 @@ func All() []*Command {
 		send(), inbox(), thread(), wait(), edit(), remove(),
 		join(), leave(), peers(), owed(),
 		turn(), ack(), driver(), sticker(), handoff(), route(), card(), review(), alert(),
-		hook(), lease(), confirm(),
+		hook(), wake(), servesMCP(), lease(), confirm(),
 		listEvents(), verify(), rebuild(),
-		policy(), notifies(), version(), completion(),
+		policy(), installs(), doctors(), statusline(), notifies(), version(), completion(),
 	}
 }
 
@@ -50,7 +50,7 @@ lie. For zsh: put it into a folder of $fpath as _decklog. For fish: into
 var choices = map[string]string{
 	"intent": "request inform done", "turn": "working final", "for": "reply final any",
 	"status": "investigating planning driving reviewing blocked done",
-	"state":  "queued held leased delivered read expired undelivered deleted", "harness": "claude-code codex gemini opencode",
+	"state":  "queued held leased delivered read expired undelivered deleted", "harness": "claude-code codex gemini opencode cursor",
 }
 
 func (c *Command) flagNames() (names []string) {

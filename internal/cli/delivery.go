@@ -74,19 +74,24 @@ counts while none of its messages was offered again; else it is refused whole
 
 func hook() *Command {
 	return &Command{
-		Name: "hook", Group: "delivery", Usage: "claude-code|codex",
+		Name: "hook", Group: "delivery", Usage: "claude-code|codex|gemini|opencode|cursor",
 		Short: "answer a harness's hook (standard input and output)",
 		Long: `Reads the harness's JSON from standard input and answers in that harness's form: it
 registers the session, delivers what waits, and notes who is busy. It never breaks the
 harness: whatever is wrong, it exits 0 and prints nothing; the reason goes to standard
 error and into hook-faults.jsonl beside the ledger.
 
-For Claude Code, put it under "hooks" in settings.json for SessionStart,
-UserPromptSubmit, PostToolUse, Stop and SessionEnd; for Codex, in hooks.json likewise.`,
+decklog install HARNESS writes the hooks where the harness looks for them: for Claude Code
+and Codex SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, Stop and SessionEnd; for
+Gemini CLI SessionStart, BeforeAgent, BeforeTool, AfterTool, AfterAgent and SessionEnd; for
+opencode a plugin, which runs this and does what it answers.
+
+cursor is experimental: it was built by Cursor's documents and never run with Cursor.
+There a message arrives after a tool or at the end of a turn, and at no prompt.`,
 		Examples: []string{
 			`echo '{"hook_event_name":"SessionStart","session_id":"5d0c33e1","source":"startup","cwd":"."}' | decklog hook claude-code`,
 		},
-		Words: []string{"claude-code", "codex"},
+		Words: []string{"claude-code", "codex", "gemini", "opencode", "cursor"},
 		// To a harness the exit code of a bad command line would say: erase the prompt.
 		Harmless: true,
 		Run: func(r *run) error {
@@ -94,15 +99,7 @@ UserPromptSubmit, PostToolUse, Stop and SessionEnd; for Codex, in hooks.json lik
 			if len(r.args) > 0 {
 				harness = r.args[0]
 			}
-			if r.url != "" {
-				environ := r.Environ
-				r.Environ = func(name string) string {
-					if name == "DECKLOG_LEDGER" {
-						return r.url
-					}
-					return environ(name)
-				}
-			}
+			r.overrideLedger()
 			r.code = r.Hook(r.Env, harness)
 			return nil
 		},

@@ -221,10 +221,14 @@ func (r *run) named() string {
 }
 
 func from(m projections.Shown) string {
-	if m.FromSeat != "" {
-		return fmt.Sprintf("%s (@%s)", m.From, m.FromSeat)
+	who := string(m.From)
+	if m.Subagent {
+		who = "a subagent of " + who
 	}
-	return string(m.From)
+	if m.FromSeat != "" {
+		who += fmt.Sprintf(" (@%s)", m.FromSeat)
+	}
+	return who
 }
 
 func line(m projections.Shown) string {

@@ -27,8 +27,8 @@ person may close an item without an answer, and says why.`,
 		Examples: []string{`decklog owed`, `decklog owed --by @smith`, `decklog owed close ITEM --reason "settled by word of mouth"`},
 		Words:    []string{"close"},
 		Flags: func(f *flag.FlagSet, r *run) {
-			r.text("by", "", "only what `WHO` owes")
-			r.text("to", "", "only what is owed to `WHO`")
+			r.text("by", "", "only what `WHO` owes: a participant, or me")
+			r.text("to", "", "only what is owed to `WHO`: a participant, or me")
 			r.text("reason", "", "`WHY` the item is closed")
 			r.text("at", "", atUsage)
 		},
@@ -42,7 +42,7 @@ person may close an item without an answer, and says why.`,
 			if err := r.open(); err != nil {
 				return err
 			}
-			view, refusal, err := r.ops.Owed(ops.OwedRequest{By: r.str("by"), To: r.str("to"), At: r.str("at")})
+			view, refusal, err := r.ops.Owed(ops.OwedRequest{By: r.str("by"), To: r.str("to"), At: r.str("at"), As: r.named()})
 			return r.show(view, refusal, err, func() error { return r.write([]byte(sayOwed(view))) })
 		},
 	}

@@ -1,0 +1,24 @@
+//go:build !unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"decklog/internal/classifier"
+)
+
+// becomeDaemon runs decklogd, and ends as it ends.
+func becomeDaemon(args ...string) error {
+	cmd := exec.Command(classifier.Beside(classifier.Daemon), args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err == nil || errors.As(err, &exit) {
+		os.Exit(cmd.ProcessState.ExitCode())
+	}
+	return fmt.Errorf("run %s: %w", classifier.Daemon, err)
+}
