@@ -49,7 +49,7 @@ fuzz: ## look for inputs that break the codec, the renderer, the hooks and the p
 	  done; done
 
 .PHONY: live
-live: build ## try the hooks on the real Claude Code and Codex, with no network and no model (npm, once 900 MB; LIVE='-keep' and the like)
+live: build ## try decklog on the real Claude Code, Codex, Gemini CLI and opencode, with no network and no model (npm, once 1.3 GB; LIVE='-keep' and the like)
 	@$(GO) run ./internal/live -program $(BIN)/decklog $(LIVE)
 
 .PHONY: bench

@@ -13,17 +13,45 @@ import (
 	"unicode"
 )
 
-// alsoCapture adds, beside decklog's own hooks, one for each event that keeps
-// what the harness says.
-func (s *stage) alsoCapture(hooks map[string]any, events []string) {
-	if s.capture == "" {
-		return
+// captureHooks adds to a file of hooks, beside decklog's own, one for each of
+// these events that keeps what the harness says.
+func captureHooks(file string, timeout int, events ...string) func(*stage) error {
+	return func(s *stage) error {
+		b, err := os.ReadFile(filepath.Join(s.home, file))
+		if err != nil {
+			return err
+		}
+		var settings map[string]any
+		if err := json.Unmarshal(b, &settings); err != nil {
+			return err
+		}
+		hooks, _ := settings["hooks"].(map[string]any)
+		for _, event := range events {
+			groups, _ := hooks[event].([]any)
+			hooks[event] = append(groups, map[string]any{"hooks": []any{map[string]any{"type": "command", "command": s.keeps(), "timeout": timeout}}})
+		}
+		return s.writeJSON(file, settings)
 	}
-	for _, event := range events {
-		groups, _ := hooks[event].([]any)
-		command := fmt.Sprintf(`f=$(date +%%s%%N)-$$; cat > "%[1]s/.$f" && mv "%[1]s/.$f" "%[1]s/$f.json"`, s.capture)
-		hooks[event] = append(groups, map[string]any{"hooks": []any{map[string]any{"type": "command", "command": command, "timeout": 3}}})
+}
+
+// keeps is a command that keeps its input.
+func (s *stage) keeps() string {
+	return fmt.Sprintf(`f=$(date +%%s%%N)-$$; cat > "%[1]s/.$f" && mv "%[1]s/.$f" "%[1]s/$f.json"`, s.capture)
+}
+
+// captureOpencode keeps what opencode's plugin tells the hook program: it finds
+// this one by its name.
+func captureOpencode(s *stage) error {
+	name := filepath.Join(s.bin(), "decklog-hook")
+	real, err := os.Readlink(name)
+	if err != nil {
+		return err
 	}
+	if err := os.Remove(name); err != nil {
+		return err
+	}
+	script := fmt.Sprintf("#!/bin/sh\n%s\nexec %s \"$@\" < \"%s/$f.json\"\n", s.keeps(), real, s.capture)
+	return os.WriteFile(name, []byte(script), 0o700)
 }
 
 // keepCaptured writes the first input of each kind into a folder, as
@@ -36,6 +64,7 @@ func (s *stage) keepCaptured(folder string, taken map[string]bool) error {
 	if err != nil {
 		return err
 	}
+	inside := false // of a subagent of Gemini's, which nothing else tells
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -45,7 +74,9 @@ func (s *stage) keepCaptured(folder string, taken map[string]bool) error {
 		if err := json.Unmarshal(b, &said); err != nil {
 			return fmt.Errorf("read what %s said to a hook: %w", s.label, err)
 		}
-		name := filepath.Join(folder, kindOf(said)+".json")
+		inside = inside && !(said["hook_event_name"] == "AfterTool" && said["tool_name"] == "invoke_agent")
+		name := filepath.Join(folder, kindOf(said, inside)+".json")
+		inside = inside || said["hook_event_name"] == "BeforeTool" && said["tool_name"] == "invoke_agent"
 		if taken[name] {
 			continue
 		}
@@ -61,21 +92,22 @@ func (s *stage) keepCaptured(folder string, taken map[string]bool) error {
 	return nil
 }
 
-// kindOf names an input by its event, and by what a hook could tell it by.
-func kindOf(said map[string]any) string {
+// kindOf names an input by its event, and by what a hook could tell it by; for
+// one in a subagent, also by when it came.
+func kindOf(said map[string]any, inside bool) string {
 	name := kebab(fmt.Sprint(said["hook_event_name"]))
 	for _, field := range []string{"source", "reason"} {
 		if value, is := said[field].(string); is && value != "" {
 			name += "-" + kebab(value)
 		}
 	}
-	if tool, is := said["tool_name"].(string); is && tool != "Bash" {
+	if tool, is := said["tool_name"].(string); is && !slices.Contains([]string{"Bash", "run_shell_command", "bash"}, tool) {
 		name += "-of-" + kebab(tool)
 	}
 	if said["stop_hook_active"] == true {
 		name += "-active"
 	}
-	if said["agent_id"] != nil && !strings.HasPrefix(name, "subagent-") {
+	if (inside || said["agent_id"] != nil) && !strings.HasPrefix(name, "subagent-") {
 		name += "-in-a-subagent"
 	}
 	return name
@@ -100,14 +132,17 @@ func kebab(name string) string {
 }
 
 var (
-	uuid     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	agentHex = regexp.MustCompile(`\b(agent-)?a[0-9a-f]{16}\b`)
-	calls    = regexp.MustCompile(`\b(toolu|call|msg)_live\d+`)
-	moments  = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
-	rollouts = regexp.MustCompile(`sessions/\d{4}/\d\d/\d\d/rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d`)
-	lasted   = regexp.MustCompile(`"(duration_ms|totalDurationMs|seconds_since_last_response)":\s*[\d.]+`)
-	nickname = regexp.MustCompile(`(nickname\\?":\\?")\w+`)
-	slug     = regexp.MustCompile(`[^a-zA-Z0-9]`)
+	uuid       = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	agentHex   = regexp.MustCompile(`\b(agent-)?a[0-9a-f]{16}\b`)
+	calls      = regexp.MustCompile(`\b(toolu|call|msg)_live\d+`)
+	moments    = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	rollouts   = regexp.MustCompile(`sessions/\d{4}/\d\d/\d\d/rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d`)
+	lasted     = regexp.MustCompile(`"(duration_ms|totalDurationMs|seconds_since_last_response)":\s*[\d.]+`)
+	opencodeID = regexp.MustCompile(`ses_[0-9A-Za-z]{26}`)
+	chats      = regexp.MustCompile(`chats/session-\d{4}-\d\d-\d\dT\d\d-\d\d-`)
+	nickname   = regexp.MustCompile(`(nickname\\?":\\?")\w+`)
+	stamps     = regexp.MustCompile(`\bv1\.[\w-]{20,}\.[\w-]{20,}`)
+	slug       = regexp.MustCompile(`[^a-zA-Z0-9]`)
 )
 
 // scrub puts names that are the same in every run in the place of this
@@ -121,7 +156,11 @@ func (s *stage) scrub(said []byte, session string) []byte {
 	for _, path := range slices.SortedFunc(maps.Keys(paths), func(a, b string) int { return len(b) - len(a) }) {
 		said = bytes.ReplaceAll(said, []byte(path), []byte(paths[path]))
 	}
-	ids := map[string]string{session: "11110000-0000-" + session[14:15] + "000-8000-000000000001"}
+	ids := map[string]string{session: "ses_1111000000000000000000000a"}
+	if uuid.MatchString(session) {
+		ids[session] = "11110000-0000-" + session[14:15] + "000-8000-000000000001"
+		said = bytes.ReplaceAll(said, []byte("-"+session[:8]+".jsonl"), []byte("-11110000.jsonl")) // Gemini's transcript
+	}
 	numbered := func(form string) func([]byte) []byte {
 		return func(found []byte) []byte {
 			if ids[string(found)] == "" {
@@ -139,9 +178,12 @@ func (s *stage) scrub(said []byte, session string) []byte {
 		}
 		return numbered("a%016d")(found)
 	})
+	said = opencodeID.ReplaceAllFunc(said, numbered("ses_22220000000000000000%06d"))
 	said = calls.ReplaceAll(said, []byte("${1}_x1"))
 	said = moments.ReplaceAll(said, []byte("2026-11-30T09:00:00.000000Z"))
 	said = rollouts.ReplaceAll(said, []byte("sessions/2026/11/30/rollout-2026-11-30T09-00-00"))
+	said = stamps.ReplaceAll(said, []byte("v1.e30.AAAA"))
+	said = chats.ReplaceAll(said, []byte("chats/session-2026-11-30T09-00-"))
 	said = nickname.ReplaceAll(said, []byte("${1}Ada"))
 	return lasted.ReplaceAll(said, []byte(`"$1":12`))
 }

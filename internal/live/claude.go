@@ -21,7 +21,10 @@ func claudeCode() *harness {
 	return &harness{
 		name: "claude-code", label: "claude-code", npm: "@anthropic-ai/claude-code", version: "2.1.332", command: "claude", wire: messages{},
 		prepare: prepareClaude,
-		open:    openClaude,
+		captures: captureHooks(claudeSettings, 3, "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch",
+			"Stop", "SubagentStart", "SubagentStop", "SessionEnd", "Notification", "UserPromptExpansion", "PreCompact", "PostCompact"),
+		occasions: occasions{start: "SessionStart", prompt: "UserPromptSubmit", tool: []string{"PostToolUse", "PostToolUseFailure", "PostToolBatch"}, stop: "Stop"},
+		open:      func(s *stage, resume string) (conversation, error) { return openClaude(s, resume) },
 		shell: func(command string) reply {
 			return reply{tool: "Bash", input: map[string]any{"command": command, "description": "a step of the test"}}
 		},
@@ -30,38 +33,27 @@ func claudeCode() *harness {
 				"description": "a subagent's step", "prompt": prompt, "subagent_type": "general-purpose", "run_in_background": false,
 			}}}
 		},
-		seen: seenByClaude,
+		mcp:   func(tool string) reply { return reply{tool: "mcp__decklog__" + tool} },
+		seen:  seenByClaude,
+		wakes: wakenClaude,
+		forks: func(s *stage, session string) (conversation, error) { return openClaude(s, session, "--fork-session") },
 	}
 }
 
 // prepareClaude writes the settings.
 func prepareClaude(s *stage) error {
-	hooks, err := s.hooksOf("claude-code")
-	if err != nil {
-		return err
-	}
-	s.alsoCapture(hooks, []string{
-		"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Stop", "SubagentStart", "SubagentStop", "SessionEnd", "Notification",
-		"UserPromptExpansion", "PreCompact", "PostCompact",
+	return s.writeJSON(claudeSettings, map[string]any{
+		"permissions": map[string]any{"allow": []string{"Bash", "Agent", "Task", "mcp__decklog"}},
 	})
-	settings, err := json.MarshalIndent(map[string]any{
-		"hooks": hooks, "permissions": map[string]any{"allow": []string{"Bash", "Agent", "Task"}},
-	}, "", "  ")
-	if err != nil {
-		return err
-	}
-	folder := filepath.Join(s.home, ".claude")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(folder, "settings.json"), settings, 0o600)
 }
 
-func openClaude(s *stage, resume string) (conversation, error) {
+var claudeSettings = filepath.Join(".claude", "settings.json")
+
+func openClaude(s *stage, resume string, more ...string) (conversation, error) {
 	c := &claude{stage: s, session: resume}
 	argv := []string{s.program, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--model", modelName}
 	if resume != "" {
-		argv = append(argv, "--resume", resume)
+		argv = append(append(argv, "--resume", resume), more...)
 	}
 	var err error
 	c.program, err = start(s.ctx, s.work, s.log("claude"), s.environ(
@@ -71,6 +63,23 @@ func openClaude(s *stage, resume string) (conversation, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// wakenClaude opens a session that is listened for although nobody sits before it.
+func wakenClaude(s *stage) (conversation, error) {
+	file := filepath.Join(s.home, claudeSettings)
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	const listener = "decklog wake claude-code"
+	if !strings.Contains(string(b), listener) {
+		return nil, fmt.Errorf("no hook runs %s", listener)
+	}
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(b), listener, listener+" --unattended")), 0o600); err != nil {
+		return nil, err
+	}
+	return openClaude(s, "")
 }
 
 func (c *claude) id() string { return c.session }
@@ -108,8 +117,8 @@ func (c *claude) compact() error { return c.say("/compact") }
 
 var errNotNew = errors.New("the session has the id that it had before")
 
-func (c *claude) another() error      { return undriven("one process has one session") }
-func (c *claude) turnTo(string) error { return undriven("one process has one session") }
+func (c *claude) another() error      { return unoffered("one process has one session") }
+func (c *claude) turnTo(string) error { return unoffered("one process has one session") }
 func (c *claude) sandboxed() error {
 	return undriven("its sandbox needs programs that may not be there")
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,33 +19,25 @@ func codexCLI() *harness {
 	return &harness{
 		name: "codex", label: "codex app-server", npm: "@openai/codex", version: "0.171.0", command: "codex", wire: responses{},
 		prepare: prepareCodex,
-		open:    openCodex,
+		captures: captureHooks(filepath.Join(".codex", "hooks.json"), 3, "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop",
+			"SubagentStart", "SubagentStop", "SessionEnd", "PreCompact", "PostCompact"),
+		occasions: occasions{start: "SessionStart", prompt: "UserPromptSubmit", tool: []string{"PostToolUse"}, stop: "Stop"},
+		open:      openCodex,
 		shell: func(command string) reply {
 			return reply{tool: "exec_command", input: map[string]any{"cmd": command, "yield_time_ms": 30_000}}
 		},
 		delegate: delegateInCodex,
+		mcp:      func(tool string) reply { return reply{space: "mcp__decklog", tool: tool} },
 		seen:     seenByCodex,
+		forks:    forkCodex,
+		wakes:    func(s *stage) (conversation, error) { return openCodex(s, "") },
 	}
 }
 
-// prepareCodex writes the hooks, and a provider that is the stub.
+// prepareCodex writes a provider that is the stub.
 func prepareCodex(s *stage) error {
-	hooks, err := s.hooksOf("codex")
-	if err != nil {
-		return err
-	}
-	s.alsoCapture(hooks, []string{
-		"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStart", "SubagentStop", "SessionEnd", "PreCompact", "PostCompact",
-	})
-	b, err := json.MarshalIndent(map[string]any{"hooks": hooks}, "", "  ")
-	if err != nil {
-		return err
-	}
 	folder := filepath.Join(s.home, ".codex")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(folder, "hooks.json"), b, 0o600); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(folder, "config.toml"), fmt.Appendf(nil, `model = %q
@@ -160,6 +151,15 @@ func (c *codex) begin(method string, params map[string]any) error {
 	}
 	c.thread = id
 	return nil
+}
+
+// forkCodex begins a thread that goes on from another.
+func forkCodex(s *stage, thread string) (conversation, error) {
+	c, err := openCodex(s, "")
+	if err != nil {
+		return nil, err
+	}
+	return c, c.(*codex).begin("thread/fork", map[string]any{"threadId": thread})
 }
 
 func (c *codex) id() string { return c.thread }

@@ -11,7 +11,7 @@ type codexExec struct {
 
 func codexByExec() *harness {
 	h := codexCLI()
-	h.label, h.oneTurn = "codex exec", true
+	h.label, h.oneTurn, h.unapproved = "codex exec", true, true
 	h.open = func(s *stage, resume string) (conversation, error) { return &codexExec{stage: s, thread: resume}, nil }
 	return h
 }
@@ -47,7 +47,7 @@ func (c *codexExec) say(text string) error {
 
 func (c *codexExec) clear() error        { return undriven("codex exec has no /clear") }
 func (c *codexExec) compact() error      { return undriven("codex exec has no /compact") }
-func (c *codexExec) another() error      { return undriven("one process has one session") }
-func (c *codexExec) turnTo(string) error { return undriven("one process has one session") }
+func (c *codexExec) another() error      { return unoffered("one process has one session") }
+func (c *codexExec) turnTo(string) error { return unoffered("one process has one session") }
 func (c *codexExec) sandboxed() error    { return undriven("tried with the app server") }
 func (c *codexExec) end() error          { return nil }

@@ -1,6 +1,6 @@
 // Command live tries decklog's hooks on the real programs of the harnesses,
-// without a network and without a model: each is run in a home of its own, with
-// the hooks that README.md gives, against a stub of its model on the loopback
+// without a network and without a model: each is run in a home of its own, into
+// which `decklog install` wrote, against a stub of its model on the loopback
 // address. The stub answers as each step is scripted and keeps what the model
 // was sent; the ledger says what was delivered; the two must agree, and the
 // harness's own transcript with both.
@@ -27,19 +27,20 @@ import (
 
 // longest bounds a whole run, and installing bounds what comes before it.
 const (
-	longest    = 10 * time.Minute
+	longest    = 20 * time.Minute
 	installing = 10 * time.Minute
 )
 
 func main() {
 	var o options
 	flag.StringVar(&o.decklog, "program", "bin/decklog", "the decklog to try")
-	flag.StringVar(&o.readme, "readme", "README.md", "the file that says how to install its hooks")
-	flag.StringVar(&o.only, "harness", "", "try only this one: claude-code or codex")
+	flag.StringVar(&o.only, "harness", "", "try only this one: claude-code, codex, gemini or opencode")
 	flag.StringVar(&o.capture, "capture", "", "write what each hook is told, without what is of this machine, into this `folder`")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder of the run")
 	flag.StringVar(&o.claude, "claude", "2.1.332", "the version of Claude Code")
 	flag.StringVar(&o.codex, "codex", "0.171.0", "the version of Codex")
+	flag.StringVar(&o.gemini, "gemini", "0.61.0", "the version of Gemini CLI")
+	flag.StringVar(&o.opencode, "opencode", "1.18.33", "the version of opencode")
 	flag.StringVar(&o.inside, "inside", "", "go on in this folder: what the command itself says to its second half")
 	flag.BoolVar(&o.open, "open", false, "there is a network: what the command itself says to its second half")
 	flag.Parse()
@@ -50,15 +51,18 @@ func main() {
 }
 
 type options struct {
-	decklog, readme, only, capture, claude, codex, inside string
-	keep, open                                            bool
+	decklog, only, capture, claude, codex, gemini, opencode, inside string
+	keep, open                                                      bool
 }
 
 // harnesses are those to try.
 func (o options) harnesses() []*harness {
-	all := []*harness{claudeCode(), codexCLI(), codexByExec()}
-	all[0].version, all[1].version, all[2].version = o.claude, o.codex, o.codex
-	return slices.DeleteFunc(all, func(h *harness) bool { return o.only != "" && h.name != o.only })
+	all := []*harness{claudeCode(), codexCLI(), codexByExec(), geminiCLI(), geminiHeadless(), opencodeServer()}
+	versions := map[string]string{"claude-code": o.claude, "codex": o.codex, "gemini": o.gemini, "opencode": o.opencode}
+	for _, h := range all {
+		h.version = versions[h.name]
+	}
+	return slices.DeleteFunc(all, func(h *harness) bool { return o.only != "" && h.name != o.only && h.label != o.only })
 }
 
 func (o options) run(ctx context.Context) int {
@@ -151,7 +155,7 @@ func (h *harness) install(ctx context.Context, cache string) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
-	fmt.Printf("installing %s %s, some 400 MB, once\n", h.npm, h.version)
+	fmt.Printf("installing %s %s, 100 to 450 MB, once\n", h.npm, h.version)
 	ctx, cancel := context.WithTimeout(ctx, installing)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, npm, "install", "--prefix", home, "--no-audit", "--no-fund", "--no-save", "--loglevel", "error", h.npm+"@"+h.version)
@@ -175,7 +179,7 @@ func (o options) nest(ctx context.Context) int {
 		fmt.Fprintln(os.Stderr, "find this program:", err)
 		return 1
 	}
-	half := []string{self, "-inside", o.inside, "-program", o.decklog, "-readme", o.readme, "-harness", o.only, "-capture", o.capture, "-claude", o.claude, "-codex", o.codex}
+	half := []string{self, "-inside", o.inside, "-program", o.decklog, "-harness", o.only, "-capture", o.capture, "-claude", o.claude, "-codex", o.codex, "-gemini", o.gemini, "-opencode", o.opencode}
 	const up = `ip link set lo up && exec "$@"`
 	argv := half
 	for _, flags := range [][]string{{}, {"--user", "--map-root-user"}} {
@@ -221,7 +225,7 @@ func (o options) play(ctx context.Context, cache string) int {
 
 func (o options) one(ctx context.Context, h *harness, cache string, taken map[string]bool) (*play, error) {
 	p := &play{}
-	s, err := newStage(ctx, h, filepath.Join(o.inside, strings.ReplaceAll(h.label, " ", "-")), o.decklog, o.readme, h.bin(cache), o.capture != "")
+	s, err := newStage(ctx, h, filepath.Join(o.inside, strings.ReplaceAll(h.label, " ", "-")), o.decklog, h.bin(cache), o.capture != "")
 	if err != nil {
 		p.stage = &stage{harness: h}
 		return p, err
@@ -278,7 +282,11 @@ func table(plays []*play) (code int) {
 	}
 	for _, p := range plays {
 		for _, event := range slices.Sorted(maps.Keys(p.roles)) {
-			fmt.Printf("%s: what %s brings comes to the model as %s\n", p.label, event, p.roles[event])
+			read := ""
+			if slices.Contains(p.occasions.unproven, event) {
+				read = ", and is never told as read"
+			}
+			fmt.Printf("%s: what %s brings comes to the model as %s%s\n", p.label, event, p.roles[event], read)
 		}
 	}
 	return code

@@ -59,6 +59,7 @@ type request struct {
 	texts  []said
 	tools  []string
 	stream bool
+	size   int // in bytes, where the answer tells it
 }
 
 // said is one text in a request, and in whose name it stands there.
@@ -98,6 +99,9 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.fault("request to %s: %v", r.URL.Path, err)
 		http.Error(w, `{"error":{"type":"invalid_request_error","message":"cannot be read"}}`, http.StatusBadRequest)
 		return
+	}
+	if by, is := m.wire.(interface{ streams(*http.Request) bool }); is {
+		q.stream = by.streams(r)
 	}
 	answer := reply{text: "Understood."}
 	m.mu.Lock()
@@ -155,7 +159,10 @@ func (m *model) rest(step string) int {
 	return len(m.scripts[step])
 }
 
-var frame = regexp.MustCompile(`<decklog-message id="([^"]+)"`)
+// frame is the opening tag of a message, in either form.
+var frame = regexp.MustCompile(`[<\[]decklog-message id="([^"]+)"`)
+
+var instruction = regexp.MustCompile(`[<\[]decklog-instruction `)
 
 // frames counts the messages in a request, each by the opening tag of its frame.
 func (q *request) frames() map[string]int {
@@ -171,7 +178,7 @@ func (q *request) frames() map[string]int {
 // instructions counts the standing instructions in a request.
 func (q *request) instructions() (n int) {
 	for _, s := range q.texts {
-		n += strings.Count(s.text, "<decklog-instruction ")
+		n += len(instruction.FindAllString(s.text, -1))
 	}
 	return n
 }
@@ -179,8 +186,10 @@ func (q *request) instructions() (n int) {
 // roleOf is in whose name a message stands in a request.
 func (q *request) roleOf(message string) string {
 	for _, s := range q.texts {
-		if strings.Contains(s.text, `<decklog-message id="`+message+`"`) {
-			return s.role
+		for _, id := range frame.FindAllStringSubmatch(s.text, -1) {
+			if id[1] == message {
+				return s.role
+			}
 		}
 	}
 	return ""

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,15 +31,20 @@ type play struct {
 type cell struct{ capability, how string }
 
 const (
-	ok        = "ok"
-	notDriven = "not driven: "
-	failed    = "failed: "
+	ok         = "ok"
+	notOffered = "not offered: "
+	notDriven  = "not driven: "
+	failed     = "failed: "
 )
 
-// undriven is why something could not be tried at all.
-type undriven string
+// unoffered is what the harness lacks for it; undriven why it could not be tried.
+type (
+	unoffered string
+	undriven  string
+)
 
-func (u undriven) Error() string { return string(u) }
+func (u unoffered) Error() string { return string(u) }
+func (u undriven) Error() string  { return string(u) }
 
 func (p *play) step(capability string, act func() error) {
 	began := time.Now()
@@ -49,8 +53,11 @@ func (p *play) step(capability string, act func() error) {
 		err = trouble
 	}
 	how := ok
+	var lacks unoffered
 	var why undriven
 	switch {
+	case errors.As(err, &lacks):
+		how = notOffered + string(lacks)
 	case errors.As(err, &why):
 		how = notDriven + string(why)
 	case err != nil:
@@ -63,6 +70,7 @@ func (p *play) step(capability string, act func() error) {
 // all is the play.
 func (p *play) all() {
 	p.told, p.roles = map[string][]string{}, map[string]string{}
+	p.step("install", p.installed)
 	p.step("session start", p.start)
 	if p.conversation == nil {
 		return
@@ -70,21 +78,39 @@ func (p *play) all() {
 	p.step("prompt", p.prompt)
 	p.step("tool call", p.toolCall)
 	p.step("the agent's own send", p.reply)
+	p.step("its send by decklog's tools", p.tools)
+	p.step("status line and inbox", p.counts)
 	p.step("stop", p.stop)
 	p.step("what waits over a stop", p.afterStop)
 	p.step("subagent takes nothing", p.subagent)
 	p.step("a subagent's own send", func() error { return p.childSends("child-sends") })
+	p.step("a subagent's send by the tools", p.childByTools)
 	p.step("a tool call that fails", p.failedCall)
+	p.step("to act as another is refused", p.asOther)
+	p.step("a name that two have", p.ambiguous)
+	p.step("the ledger is broken", p.broken)
 	p.step("compact", p.compacted)
 	p.step("clear", p.clear)
 	p.step("the agent's own send after clear", p.replyAfterClear)
+	p.step("its send by the tools after clear", p.toolsAfterClear)
 	p.step("another session beside it", p.beside)
 	p.step("a subagent's send beside it", p.childBeside)
+	p.step("sends by the tools beside it", p.toolsBeside)
 	p.step("send from its own sandbox", p.sandbox)
+	p.step("doctor", p.doctor)
 	p.step("session end", p.end)
 	p.step("resume", p.resume)
+	p.step("fork", p.fork)
+	p.step("wake", p.wake)
 	p.step("what was sent is what is recorded", p.audit)
 	p.step("transcript", p.transcript)
+	p.step("read receipts", p.read)
+}
+
+// settler is a conversation whose turn may go on after its end. It settles when
+// the rest of the step's script is none and decklog was told of the end.
+type settler interface {
+	settle(rest func() int) error
 }
 
 // turn says a prompt that names a step, and gives the requests of that step.
@@ -92,6 +118,11 @@ func (p *play) turn(step string, replies ...reply) ([]*request, error) {
 	p.model.script(step, replies...)
 	if err := p.say("[[step " + step + "]] Go on with the test."); err != nil {
 		return nil, err
+	}
+	if by, is := p.conversation.(settler); is {
+		if err := by.settle(func() int { return p.model.rest(step) }); err != nil {
+			return nil, err
+		}
 	}
 	p.told[p.id()] = append(p.told[p.id()], step)
 	all := p.model.of(step)
@@ -194,14 +225,15 @@ func (p *play) prompt() error {
 // atPrompt are the events at which what waits before a turn is delivered.
 func (p *play) atPrompt() []string {
 	if p.oneTurn {
-		return []string{"SessionStart", "UserPromptSubmit"}
+		return []string{p.occasions.start, p.occasions.prompt}
 	}
-	return []string{"UserPromptSubmit"}
+	return []string{p.occasions.prompt}
 }
 
 func (p *play) toolCall() error {
 	began, goOn := filepath.Join(p.folder, "tool-began"), filepath.Join(p.folder, "tool-go-on")
-	command := fmt.Sprintf("touch %s; for i in $(seq 200); do [ -e %s ] && break; sleep 0.05; done; echo the tool has run", began, goOn)
+	// Gemini runs no command with a $( in it.
+	command := fmt.Sprintf("touch %s; timeout 20 sh -c 'until [ -e %s ]; do sleep 0.05; done'; echo the tool has run", began, goOn)
 	var message string
 	sent := make(chan error, 1)
 	go func() {
@@ -225,7 +257,7 @@ func (p *play) toolCall() error {
 	if err != nil {
 		return err
 	}
-	return p.arrived(message, all, 1, "PostToolUse", "PostToolBatch")
+	return p.arrived(message, all, 1, p.occasions.tool...)
 }
 
 var call = regexp.MustCompile(`by command line: (decklog send --reply-to \S+ -- )"your answer"`)
@@ -258,20 +290,7 @@ func (p *play) answers(step, question, answer string) error {
 	if err := p.arrived(message, all, 0, p.atPrompt()...); err != nil {
 		return err
 	}
-	thread, err := p.thread(message)
-	if err != nil {
-		return err
-	}
-	for _, m := range thread {
-		if m.ReplyTo == message {
-			if m.From != p.id() {
-				return fmt.Errorf("the answer is %s's, not the session's %s", m.From, p.id())
-			}
-			return nil
-		}
-	}
-	last := all[len(all)-1].texts
-	return fmt.Errorf("the ledger has no answer; the tool gave %q", last[len(last)-1].text)
+	return p.answered(message, all)
 }
 
 func (p *play) reply() error {
@@ -287,19 +306,17 @@ func (p *play) replyAfterClear() error {
 
 // stop holds the turn once: what comes while it goes on waits, as does an inform.
 func (p *play) stop() error {
-	var held string
-	wait := func(intent, body string) error {
-		message, err := p.send(peer, p.id(), intent, body)
-		p.waiting = append(p.waiting, message)
-		return err
-	}
+	var held, inform string
 	all, err := p.turn("stop", reply{text: "I am done.", before: func(*request) (err error) {
 		if held, err = p.send(peer, p.id(), "request", "Before you go: is the branch pushed?"); err != nil {
 			return err
 		}
-		return wait("inform", "The build machine is idle.")
+		inform, err = p.send(peer, p.id(), "inform", "The build machine is idle.")
+		return err
 	}}, reply{text: "It is pushed.", before: func(*request) error {
-		return wait("request", "And is it tagged?")
+		late, err := p.send(peer, p.id(), "request", "And is it tagged?")
+		p.waiting = append(p.waiting, late)
+		return err
 	}})
 	if err != nil {
 		return err
@@ -307,7 +324,14 @@ func (p *play) stop() error {
 	if len(all) != 2 {
 		return fmt.Errorf("the turn made %d requests, not 2", len(all))
 	}
-	return p.arrived(held, all, 1, "Stop")
+	if p.occasions.again {
+		if err := p.arrived(inform, all, 1, p.occasions.prompt); err != nil {
+			return err
+		}
+	} else {
+		p.waiting = append(p.waiting, inform)
+	}
+	return p.arrived(held, all, 1, p.occasions.stop)
 }
 
 func (p *play) afterStop() error {
@@ -333,9 +357,17 @@ func (p *play) afterStop() error {
 	return nil
 }
 
+// reports ends a subagent.
+func (p *play) reports(text string) reply {
+	if p.report != nil {
+		return p.report(text)
+	}
+	return reply{text: text}
+}
+
 func (p *play) subagent() error {
 	var message string
-	child := []reply{p.shell("echo the subagent has run"), {text: "The subagent has done its step."}}
+	child := []reply{p.shell("echo the subagent has run"), p.reports("The subagent has done its step.")}
 	child[0].before = func(*request) (err error) {
 		message, err = p.send(peer, p.id(), "inform", "This is for the main thread alone.")
 		return err
@@ -358,43 +390,29 @@ func (p *play) subagent() error {
 	if at < 1 {
 		return fmt.Errorf("message %s did not come after the subagent's end", message)
 	}
-	return p.arrived(message, all, at, "PostToolUse", "PostToolBatch")
+	return p.arrived(message, all, at, p.occasions.tool...)
 }
 
 // childSends has a subagent send, which does so in the name of its session: it is
 // none itself, and gets no answer.
 func (p *play) childSends(step string) error {
 	body := "A subagent says so in step " + step
-	p.model.script(step, p.shell("decklog send --to "+peer+` -- "`+body+`"`), reply{text: "The subagent has sent."})
+	p.model.script(step, p.shell("decklog send --to "+peer+` -- "`+body+`"`), p.reports("The subagent has sent."))
 	if _, err := p.turn(step+"-parent", append(p.delegate("[[step "+step+"]] Send it."), reply{text: "The subagent has reported."})...); err != nil {
 		return err
 	}
-	b, err := p.run("inbox", "--json", "--as", peer)
-	if err != nil {
+	from, err := p.authorOf(body)
+	switch own := p.model.of(step); {
+	case err != nil:
 		return err
-	}
-	var inbox struct{ Messages []struct{ From, Body string } }
-	if err := json.Unmarshal(b, &inbox); err != nil {
-		return err
-	}
-	for _, m := range inbox.Messages {
-		if m.Body == body {
-			if m.From != p.id() {
-				return fmt.Errorf("the subagent's message is %s's, not its session's %s", m.From, p.id())
-			}
-			return nil
-		}
-	}
-	own := p.model.of(step)
-	if len(own) == 0 {
+	case len(own) == 0:
 		return undriven("the subagent asked for nothing")
+	case from == "":
+		return fmt.Errorf("the ledger has no message of the subagent; its tool gave %q", given(own))
+	case from != p.id():
+		return fmt.Errorf("the subagent's message is %s's, not its session's %s", from, p.id())
 	}
-	for _, s := range own[len(own)-1].texts {
-		if s.role == "tool" {
-			err = fmt.Errorf("the ledger has no message of the subagent; its tool gave %q", s.text)
-		}
-	}
-	return err
+	return nil
 }
 
 // failedCall is a tool call that fails while a message comes.
@@ -409,7 +427,7 @@ func (p *play) failedCall() error {
 	if err != nil {
 		return err
 	}
-	return p.arrived(message, all, 1, "PostToolUse", "PostToolUseFailure", "PostToolBatch")
+	return p.arrived(message, all, 1, p.occasions.tool...)
 }
 
 // compacted compacts the context, and with it what the session was told.
@@ -420,6 +438,9 @@ func (p *play) compacted() error {
 	all, err := p.turn("compacted", reply{text: "I go on."})
 	if err != nil {
 		return err
+	}
+	if p.occasions.untold {
+		return unoffered("it tells no hook that it compacted")
 	}
 	if err := p.joined("compact"); err != nil {
 		return err
@@ -467,10 +488,11 @@ func (p *play) clear() error {
 
 // beside begins a session in the same process as another, with mail for both.
 func (p *play) beside() error {
-	p.elder = p.id()
+	elder := p.id()
 	if err := p.another(); err != nil {
 		return err
 	}
+	p.elder = elder
 	all, err := p.turn("beside", reply{text: "I begin beside it."})
 	if err != nil {
 		return err
@@ -489,6 +511,9 @@ func (p *play) beside() error {
 
 // childBeside has a subagent of the elder of two sessions of one process send.
 func (p *play) childBeside() error {
+	if p.elder == "" {
+		return unoffered("one process has one session")
+	}
 	younger := p.id()
 	if err := p.turnTo(p.elder); err != nil {
 		return err
@@ -550,7 +575,7 @@ func (p *play) resume() (err error) {
 	if err := p.joined("resume"); err != nil {
 		return err
 	}
-	if err := p.arrived(message, all, 0, "SessionStart", "UserPromptSubmit"); err != nil {
+	if err := p.arrived(message, all, 0, p.occasions.start, p.occasions.prompt); err != nil {
 		return err
 	}
 	if n := all[0].instructions(); n != 1 {
@@ -561,6 +586,44 @@ func (p *play) resume() (err error) {
 	}
 	_, err = p.await("session.left", session, 2)
 	return err
+}
+
+// fork goes on from a copy of the session: what waits for the session is not the
+// copy's.
+func (p *play) fork() (err error) {
+	switch {
+	case p.unapproved:
+		return undriven("tried with the app server")
+	case p.forks == nil:
+		return unoffered("it has no forks")
+	}
+	session := p.id()
+	message, err := p.send(peer, session, "request", "This is for the session that was copied.")
+	if err != nil {
+		return err
+	}
+	if p.conversation, err = p.forks(p.stage, session); err != nil {
+		return err
+	}
+	p.model.script("fork", reply{text: "I am a copy."})
+	if err := p.say("[[step fork]] Go on with the test."); err != nil {
+		return err
+	}
+	if p.id() == session {
+		return fmt.Errorf("the copy is session %s itself", session)
+	}
+	all := p.model.of("fork")
+	if len(all) != 1 || all[0].frames()[message] > 0 {
+		return fmt.Errorf("message %s came to a copy of its session, or nothing did: %d requests", message, len(all))
+	}
+	joined, err := p.happened("session.joined", p.id())
+	if err != nil || len(joined) == 0 {
+		return fmt.Errorf("the copy is not registered (%v)", err)
+	}
+	if hooks, err := p.hooks(message); err != nil || len(hooks) > 0 {
+		return fmt.Errorf("message %s was leased at %q (%v)", message, hooks, err)
+	}
+	return p.conversation.end()
 }
 
 // confirmedFor are the messages that the ledger has as delivered to a session,
@@ -574,6 +637,19 @@ func (p *play) confirmedFor(session string) (map[string]int, error) {
 		}
 	}
 	return found, err
+}
+
+// differences are the messages of which there are other numbers.
+func differences(seen, recorded map[string]int) string {
+	var all []string
+	both := maps.Clone(seen)
+	maps.Copy(both, recorded)
+	for _, message := range slices.Sorted(maps.Keys(both)) {
+		if seen[message] != recorded[message] {
+			all = append(all, fmt.Sprintf("%s %d, not %d", message, seen[message], recorded[message]))
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // audit compares what was sent to the model with the ledger: every message that
@@ -593,8 +669,8 @@ func (p *play) audit() error {
 				}
 			}
 		}
-		if !maps.Equal(sent, recorded) {
-			return fmt.Errorf("session %s: the model was sent %v, the ledger has %v", session, sent, recorded)
+		if differs := differences(sent, recorded); differs != "" {
+			return fmt.Errorf("session %s: the model was sent another number than the ledger has: %s", session, differs)
 		}
 	}
 	if faults, err := os.ReadFile(filepath.Join(p.folder, "ledger", "hook-faults.jsonl")); err == nil {
@@ -615,8 +691,8 @@ func (p *play) transcript() error {
 		if err != nil {
 			return err
 		}
-		if !maps.Equal(seen, recorded) {
-			return fmt.Errorf("session %s: its transcript has %v, the ledger has %v", session, seen, recorded)
+		if differs := differences(seen, recorded); differs != "" {
+			return fmt.Errorf("session %s: its transcript has another number than the ledger: %s", session, differs)
 		}
 	}
 	return nil

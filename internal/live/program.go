@@ -15,6 +15,7 @@ import (
 const patience = 60 * time.Second
 
 // program is a harness at work: it is told, and tells, a line of JSON at a time.
+// A line of another kind is heard as {"plain": LINE}.
 type program struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -55,11 +56,12 @@ func start(ctx context.Context, dir, log string, environ []string, argv ...strin
 		for {
 			line, err := lines.ReadBytes('\n')
 			var said map[string]any
-			if json.Unmarshal(line, &said) == nil {
-				select {
-				case p.lines <- said:
-				default: // nobody has read the last ten thousand
-				}
+			if json.Unmarshal(line, &said) != nil {
+				said = map[string]any{"plain": string(line)}
+			}
+			select {
+			case p.lines <- said:
+			default: // nobody has read the last ten thousand
 			}
 			if err != nil {
 				return

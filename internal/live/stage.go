@@ -23,14 +23,36 @@ type harness struct {
 	npm, version string
 	command      string // in the package
 	wire         wire
-	prepare      func(*stage) error
+	occasions    occasions
+	prepare      func(*stage) error // writes what its user would have, without decklog
+	captures     func(*stage) error // adds what keeps the inputs of its hooks
 	open         func(s *stage, resume string) (conversation, error)
 	shell        func(command string) reply
 	delegate     func(prompt string) []reply
+	report       func(text string) reply // ends a subagent; nil: by a text
+	mcp          func(tool string) reply // a call of one of decklog's tools
 	// oneTurn says that each turn is a process of its own, which begins and ends
 	// the session.
 	oneTurn bool
-	seen    func(s *stage, session string) (map[string]int, error)
+	// unapproved says that the hooks run without their user's approval, as
+	// scripts have it.
+	unapproved bool
+	wakes      func(s *stage) (conversation, error) // opens a session that can be woken
+	forks      func(s *stage, session string) (conversation, error)
+	seen       func(s *stage, session string) (map[string]int, error)
+}
+
+// occasions are a harness's names for the events at which mail is delivered; one
+// without a name takes none.
+type occasions struct {
+	start, prompt string
+	tool          []string
+	stop          string
+	again         bool // what holds a stop is a prompt like its user's
+	untold        bool // no event says that the context was compacted
+	// unproven are the events whose texts stand in the transcript as a tool's or
+	// the user's own: they are never told as read.
+	unproven []string
 }
 
 // conversation is a running harness with one session at a time.
@@ -54,18 +76,19 @@ type stage struct {
 	home    string
 	work    string
 	decklog string // the program under test
-	readme  string // where its hooks are told of
 	program string // the harness's
 	capture string // where the inputs of the hooks are kept; empty: nowhere
 	model   *model
 	exposed bool // nothing but their settings keeps the programs from the network
 	logs    int
+	before  map[string]string // the files of the home before decklog was installed
+	after   map[string]string // and after
 }
 
-func newStage(ctx context.Context, h *harness, folder, decklog, readme, program string, capture bool) (*stage, error) {
+func newStage(ctx context.Context, h *harness, folder, decklog, program string, capture bool) (*stage, error) {
 	s := &stage{
 		harness: h, ctx: ctx, folder: folder, home: filepath.Join(folder, "home"), work: filepath.Join(folder, "work"),
-		decklog: decklog, readme: readme, program: program,
+		decklog: decklog, program: program,
 	}
 	for _, dir := range []string{s.home, s.work, s.bin(), filepath.Join(folder, "tmp"), filepath.Join(folder, "log"), filepath.Join(folder, "ledger")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -78,8 +101,9 @@ func newStage(ctx context.Context, h *harness, folder, decklog, readme, program 
 			return nil, err
 		}
 	}
-	// Beside it lies the one that hooks run first; on the harness's path both do.
-	for _, name := range []string{"decklog", "decklog-hook"} {
+	// Beside it lie the one that hooks run first and the one that speaks MCP; on
+	// the harness's path all do.
+	for _, name := range []string{"decklog", "decklog-hook", "decklogd"} {
 		if err := os.Symlink(filepath.Join(filepath.Dir(decklog), name), filepath.Join(s.bin(), name)); err != nil {
 			return nil, err
 		}
@@ -96,7 +120,7 @@ func newStage(ctx context.Context, h *harness, folder, decklog, readme, program 
 	if s.model, err = newModel(h.wire, filepath.Join(folder, "model")); err != nil {
 		return nil, err
 	}
-	return s, h.prepare(s)
+	return s, s.setUp()
 }
 
 func (s *stage) bin() string { return filepath.Join(s.folder, "bin") }
@@ -157,9 +181,11 @@ type event struct {
 	Position int64
 	Type     string
 	Data     struct {
-		Session, Harness, Source, Reason, Hook, Lease, Mailbox, Form string
-		Process                                                      *struct{ PID int }
-		Items                                                        []struct{ Message string }
+		Session, Harness, Source, Reason, Hook, Lease, Mailbox, Form, Message string
+		Transcript                                                            string
+		Offset                                                                int64
+		Process                                                               *struct{ PID int }
+		Items                                                                 []struct{ Message string }
 	}
 }
 
@@ -176,6 +202,17 @@ func (s *stage) events() (all []event, err error) {
 		all = append(all, e)
 	}
 	return all, nil
+}
+
+// busy says whether decklog has a session as in a turn.
+func (s *stage) busy(session string) bool {
+	b, err := s.run("peers", "--json", "--session", session)
+	if err != nil {
+		return false
+	}
+	var view struct{ Peers []struct{ Busy bool } }
+	_ = json.Unmarshal(b, &view)
+	return len(view.Peers) == 1 && view.Peers[0].Busy
 }
 
 // happened are the events of a type about a session, oldest first.
