@@ -60,7 +60,8 @@ func ReceiptOf(e events.MessageSent, r events.Recorded, closes bool) SendReceipt
 }
 
 // next says what to do now: keep working, wait for so long, or tell the user
-// that the question is asked. Only a request has something to wait for.
+// that the question is asked; a person is told where the answer will lie. Only a
+// request has something to wait for.
 func next(e events.MessageSent) string {
 	if e.Intent != events.Request {
 		return ""
@@ -70,6 +71,11 @@ func next(e events.MessageSent) string {
 		return "The recipient is at work and sees it at its next tool call: keep working, or wait at most two minutes with `decklog wait " + string(e.Message) + " --timeout 120s`."
 	case events.ArrivesWhenFinal:
 		return "It is held until you make it final with `decklog edit " + string(e.Message) + " --turn final -- TEXT`."
+	case events.ArrivesOnlyIfResumed:
+		return "The recipient is not running, and sees it only if somebody resumes it: ask another session, unless that is expected."
+	}
+	if e.Author.Kind == events.KindPerson {
+		return "The answer lies in your inbox: `decklog inbox`, or wait for it with `decklog wait " + string(e.Message) + "`."
 	}
 	return "Do not wait for the answer: tell your user that the question is asked, and go on. The answer comes into your context by itself."
 }

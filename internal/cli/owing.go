@@ -129,8 +129,8 @@ somebody wrote is in none of it. Run it every few minutes, for instance from cro
 	}
 }
 
-// tell hands on what was printed. A program that fails changes nothing: it was
-// printed.
+// tell hands on what was printed. A program that fails is told by the exit code:
+// who runs this from cron would else never learn that nothing arrives.
 func (r *run) tell(v ops.WaitingView) {
 	ctx := context.Background()
 	words := strings.Fields(r.str("run"))
@@ -147,7 +147,8 @@ func (r *run) tell(v ops.WaitingView) {
 		_, err = notify.Desktop(ctx, "decklog", summary(v)+". See: decklog notify", r.Stderr)
 	}
 	if err != nil {
-		complain(r.Stderr, "decklog notify: %v\n", err)
+		complain(r.Stderr, "decklog notify: %v\nFix: run the program by hand, or name another with --run; what waits was printed, and waits on\n", err)
+		r.code = ExitFailed
 	}
 }
 
