@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,7 +80,13 @@ func asCall(line string) string {
 		return shell
 	}
 	var fields []string
+	var refs []string
 	add := func(name string, value any) {
+		if ref, is := value.([]string); is { // a flag that comes again is one list
+			refs = append(refs, ref...)
+			value = refs
+			fields = slices.DeleteFunc(fields, func(f string) bool { return strings.HasPrefix(f, quoted(name)+":") })
+		}
 		text, _ := json.Marshal(value)
 		fields = append(fields, quoted(name)+":"+string(text))
 	}

@@ -13,6 +13,7 @@ func TestACommandIsWrittenAsTheCallOfATool(t *testing.T) {
 	for said, want := range map[string]string{
 		`decklog send --reply-to abc -- "your answer"`:                     `decklog_send {"reply_to":"abc","body":"your answer"}`,
 		`decklog send --to @smith --ref file:a --as SESSION -- "it's"`:     `decklog_send {"to":"@smith","refs":["file:a"],"body":"it's"}`,
+		`decklog send --to bob --ref file:a --ref commit:4f2a9c1 -- hi`:    `decklog_send {"to":"bob","refs":["file:a","commit:4f2a9c1"],"body":"hi"}`,
 		`decklog wait abc --timeout 120s`:                                  `decklog_wait {"id":"abc","timeout_seconds":55}`,
 		`decklog handoff accept h1`:                                        `decklog_handoff {"do":"accept","handoff":"h1"}`,
 		`decklog handoff offer t1 --to trinity --reason "r"`:               `decklog_handoff {"do":"offer","thread":"t1","to":"trinity","reason":"r"}`,
