@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"decklog/events"
+	"decklog/internal/callers"
+	"decklog/internal/stamp"
 )
 
 // The inputs under testdata/real are what the real programs said to a hook, as
@@ -21,6 +23,9 @@ import (
 var (
 	asContext = []string{"hookSpecificOutput", "hookSpecificOutput.additionalContext", "hookSpecificOutput.hookEventName"}
 	asReason  = []string{"decision", "reason"}
+	asPart    = []string{"part"} // of what its plugin answers to opencode
+	asOutput  = []string{"output"}
+	asPrompt  = []string{"prompt"}
 )
 
 // realAnswers are the kinds of real input at which mail is delivered; at every
@@ -28,18 +33,26 @@ var (
 var realAnswers = map[string]map[string][]string{
 	"claude-code": {
 		"session-start-startup": asContext, "session-start-resume": asContext, "session-start-clear": asContext, "session-start-compact": asContext,
+		"session-start-fork": asContext,
 		"user-prompt-submit": asContext, "post-tool-use": asContext, "post-tool-use-of-agent": asContext, "post-tool-use-failure": asContext,
 		"post-tool-batch": asContext, "stop": asContext,
+		"post-tool-use-of-mcp--decklog--decklog-send": asContext, "post-tool-use-failure-of-mcp--decklog--decklog-send": asContext,
 	},
 	"codex": {
 		"session-start-startup": asContext, "session-start-resume": asContext, "session-start-clear": asContext, "session-start-compact": asContext,
+		"session-start-fork": asContext,
 		"user-prompt-submit": asContext, "post-tool-use": asContext, "post-tool-use-of-spawn-agent": asContext,
-		"post-tool-use-of-multi-agent-v1wait-agent": asContext, "stop": asReason,
+		"post-tool-use-of-multi-agent-v1wait-agent": asContext, "post-tool-use-of-mcp--decklog--decklog-send": asContext, "stop": asReason,
 	},
 	"gemini": {
 		"before-agent": asContext, "after-tool": asContext, "after-tool-of-invoke-agent": asContext, "after-agent": asReason,
+		"after-tool-of-mcp-decklog-decklog-send": asContext,
 		// Nothing in these tells of the subagent: what came before does.
 		"after-tool-in-a-subagent": asContext, "after-tool-of-complete-task-in-a-subagent": asContext,
+		"after-tool-of-mcp-decklog-decklog-send-in-a-subagent": asContext,
+	},
+	"opencode": {
+		"chat-message": asPart, "tool-execute-after": asOutput, "tool-execute-after-of-task": asOutput, "session-idle": asPrompt,
 	},
 }
 
@@ -126,13 +139,13 @@ func TestWhatTheRealProgramsSayIsAnsweredWithExactlyTheFieldsThatTheyTake(t *tes
 			if got := realFields(document, ""); !slices.Equal(got, want) {
 				t.Fatalf("the answer has the fields %q, not %q", got, want)
 			}
-			text, _ := document["reason"].(string)
+			text, _ := document[want[len(want)-1]].(string)
 			if specific, is := document["hookSpecificOutput"].(map[string]any); is {
 				text, _ = specific["additionalContext"].(string)
 				if specific["hookEventName"] != in.event {
 					t.Errorf("the answer is to %v, not to %s", specific["hookEventName"], in.event)
 				}
-			} else if want := map[string]string{"codex": "block", "gemini": "deny"}[in.harness]; document["decision"] != want {
+			} else if want := map[string]any{"codex": "block", "gemini": "deny"}[in.harness]; document["decision"] != want {
 				t.Errorf("the decision is %v", document["decision"])
 			}
 			if n := strings.Count(text, `decklog-message id="`+string(asked)+`"`); n != 1 {
@@ -162,14 +175,14 @@ func TestARealSubagentTakesNothing(t *testing.T) {
 			t.Errorf("%s/%s: %s%s", in.harness, in.kind, a.stdout.String(), a.stderr.String())
 		}
 	}
-	if len(tried) != 2 {
+	if len(tried) != 3 { // nothing that Gemini says tells of one
 		t.Errorf("tried %v", tried)
 	}
 }
 
 func TestTheRealProgramsEndASession(t *testing.T) {
 	for _, in := range realInputs(t) {
-		if in.event != "SessionEnd" {
+		if in.event != "SessionEnd" && in.event != "dispose" {
 			continue
 		}
 		s := newStage(t)
@@ -200,5 +213,39 @@ func TestTheRealInputsTellNothingOfTheMachineThatTheyCameFrom(t *testing.T) {
 		if len(real) > 0 {
 			t.Errorf("%s/%s has the ids %q", in.harness, in.kind, slices.Sorted(maps.Keys(real)))
 		}
+	}
+}
+
+func TestARealCallOfDecklogsToolIsStampedForTheSessionThatMakesIt(t *testing.T) {
+	before := regexp.MustCompile(`^(pre-tool-use|before-tool|tool-execute-before)-of-.*decklog-send`)
+	signed := regexp.MustCompile(`v1\.[\w-]+\.[\w-]+`)
+	tried := map[string]int{}
+	for _, in := range realInputs(t) {
+		if !before.MatchString(in.kind) {
+			continue
+		}
+		tried[in.harness]++
+		var said struct {
+			Input json.RawMessage `json:"tool_input"`
+			Use   string          `json:"tool_use_id"`
+		}
+		if err := json.Unmarshal(in.text, &said); err != nil {
+			t.Fatal(err)
+		}
+		s, c := newStage(t), callers.Beside(t.TempDir())
+		run, a := s.run(in.harness, bytes.NewReader(in.text))
+		run.Callers = c
+		run.Do()
+		key, err := c.Key()
+		if err != nil {
+			t.Fatalf("%s/%s: %v", in.harness, in.kind, err)
+		}
+		claim, err := stamp.Verify(key, signed.FindString(a.stdout.String()), "decklog_send", said.Use, said.Input, s.now.Std())
+		if err != nil || claim.Session != in.session || claim.Agent != in.agent {
+			t.Errorf("%s/%s: the stamp says %+v (%v) in %s", in.harness, in.kind, claim, err, a.stdout.String())
+		}
+	}
+	if len(tried) != 4 {
+		t.Errorf("tried %v", tried)
 	}
 }

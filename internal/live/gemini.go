@@ -111,15 +111,23 @@ func sessionOfGemini(file string) string {
 	return said.SessionID
 }
 
-// type types a line, and sends it off. An Enter that comes with the text would
-// be taken for part of something pasted.
+// enter types a line, and sends it off when it shows. An Enter that comes with
+// the text would be taken for part of something pasted; and what is typed while
+// the screen is cleared is lost.
 func (g *gemini) enter(line string) (since int, err error) {
-	since = g.now()
-	if err := g.keys(line); err != nil {
-		return since, err
-	}
+	const eraseLine = "\x15"
 	end := line[max(0, len(line)-8):]
-	if err := g.look("an echo of what was typed", since, func(shown string) bool { return strings.Contains(shown, end) }); err != nil {
+	shows := func(shown string) bool { return strings.Contains(shown, end) }
+	for range 5 {
+		since = g.now()
+		if err := g.keys(eraseLine + line); err != nil {
+			return since, err
+		}
+		if err = g.lookFor(patience/10, "an echo of what was typed", since, shows); err == nil {
+			break
+		}
+	}
+	if err != nil {
 		return since, err
 	}
 	time.Sleep(200 * time.Millisecond) // as long as a person takes at least

@@ -105,7 +105,11 @@ func (t *terminal) keys(typed string) error {
 
 // look waits until what was shown since then fits.
 func (t *terminal) look(what string, since int, fits func(shown string) bool) error {
-	deadline := time.Now().Add(patience)
+	return t.lookFor(patience, what, since, fits)
+}
+
+func (t *terminal) lookFor(span time.Duration, what string, since int, fits func(shown string) bool) error {
+	deadline := time.Now().Add(span)
 	for time.Now().Before(deadline) {
 		if fits(t.screen()[since:]) {
 			return nil
@@ -116,7 +120,7 @@ func (t *terminal) look(what string, since int, fits func(shown string) bool) er
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("no %s within %s", what, patience)
+	return fmt.Errorf("%s: not within %s", what, span)
 }
 
 // gone waits for the program's end.

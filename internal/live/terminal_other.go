@@ -2,7 +2,10 @@
 
 package main
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // terminal is not made here.
 type terminal struct{}
@@ -15,4 +18,6 @@ func (t *terminal) now() int                                        { return 0 }
 func (t *terminal) screen() string                                  { return "" }
 func (t *terminal) keys(string) error                               { return nil }
 func (t *terminal) look(string, int, func(shown string) bool) error { return nil }
-func (t *terminal) gone() error                                     { return nil }
+
+func (t *terminal) lookFor(time.Duration, string, int, func(shown string) bool) error { return nil }
+func (t *terminal) gone() error                                                       { return nil }
