@@ -91,6 +91,7 @@ type file struct {
 	wanted  bool
 	servers *server // an MCP server in JSON
 	hooks   []hookEntry
+	plain   bool         // the harness reads no comments and no trailing commas
 	hooksOf string       // the harness's name in the hooks' commands
 	version bool         // the file has a version, which is 1 (Cursor)
 	codex   *codexConfig // in Codex's config.toml
@@ -187,7 +188,7 @@ func claudeCode() *Harness {
 			return []file{
 				p.skill(settings, "skills"),
 				{path: servers, servers: &server{"mcpServers", stdioServer}},
-				{path: filepath.Join(settings, "settings.json"), hooks: append(claudeHooks("mcp__decklog__.*"), p.waking("claude-code", `,"asyncRewake":true,"timeout":86400`)...), hooksOf: "claude-code"},
+				{path: filepath.Join(settings, "settings.json"), plain: true, hooks: append(claudeHooks("mcp__decklog__.*"), p.waking("claude-code", `,"asyncRewake":true,"timeout":86400`)...), hooksOf: "claude-code"},
 			}
 		},
 		plugin: claudePlugin,

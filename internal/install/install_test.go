@@ -251,6 +251,7 @@ func TestARemovalWithoutTheRecordLeavesWhatIsNotDecklogs(t *testing.T) {
 
 func TestAFileThatCannotBeReadIsLeftAloneAndSoAreTheOthers(t *testing.T) {
 	for _, c := range []struct{ name, harness, file, text, says string }{
+		{"comments, which Claude Code does not read", "claude-code", "home/.claude/settings.json", "{\n // mine\n \"model\": \"opus\"}\n", "comments or trailing commas"},
 		{"no JSON", "claude-code", "home/.claude/settings.json", "{\"hooks\": {\n", "it is no JSON"},
 		{"a list", "claude-code", "home/.claude/settings.json", "[]\n", "it holds no object"},
 		{"hooks of another form", "claude-code", "home/.claude/settings.json", `{"hooks": []}`, "hooks is no object"},

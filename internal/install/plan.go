@@ -111,6 +111,10 @@ func (h *Harness) plan(p Place, change func(file, *Change) error) (Plan, error) 
 	return plan, nil
 }
 
+// errNotPlain is of a file that its harness passes over as a whole: what would be
+// written into it would do nothing, and look as if it were installed.
+var errNotPlain = errors.New("it has comments or trailing commas, and its harness then reads none of it: take them out first")
+
 // install plans what an installation does to a file.
 func (f file) install(c *Change) error {
 	switch {
@@ -122,6 +126,9 @@ func (f file) install(c *Change) error {
 	d, err := readJSON(c.Before)
 	if err != nil {
 		return err
+	}
+	if f.plain && len(bytes.TrimSpace(c.Before)) > 0 && !json.Valid(c.Before) {
+		return errNotPlain
 	}
 	said := len(c.Says)
 	if f.version && d.find("version") == nil {
