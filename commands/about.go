@@ -20,7 +20,7 @@ func IsAbout(s *projections.State, id string, r events.Recorded) bool {
 		m, refused := FindMessage(s, id)
 		return refused == nil && m.ID == e.Message
 	case events.OwedClosed:
-		return whole(func(prefix string, limit int) []string { return itemsWith(s, prefix, limit) }, id) == e.Item
+		return wholeItem(s, id) == e.Item
 	case events.HandoffAccepted, events.HandoffDeclined, events.HandoffClosed:
 		return false
 	}

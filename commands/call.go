@@ -128,7 +128,7 @@ func (c Call) author(s *projections.State, now events.Time, p events.Policy) (ev
 		if row.Device != "" {
 			a.Device = row.Device
 		}
-		if seat := seatOf(s, row); OnRoster(p, seat) {
+		if seat := s.SeatOf(row); OnRoster(p, seat) {
 			a.Seat = seat
 		}
 		return a, c.live(row, now)
@@ -170,17 +170,16 @@ func KnownPerson(p events.Policy, osUser, name string) bool {
 // KnownSeat says whether a name is that of a seat: one of the roster, or, where
 // the policy has no roster, one that somebody took.
 func KnownSeat(s *projections.State, p events.Policy, name string) bool {
-	for _, seat := range p.Seats {
-		if seat.Name == name {
-			return true
-		}
-	}
-	return len(p.Seats) == 0 && s.Seat(name) != nil
+	return onRoster(p, name) || len(p.Seats) == 0 && s.Seat(name) != nil
 }
 
 // OnRoster says whether a seat is one of the policy's; without a roster every seat is.
 func OnRoster(p events.Policy, name string) bool {
-	return len(p.Seats) == 0 || slices.ContainsFunc(p.Seats, func(s events.Seat) bool { return s.Name == name })
+	return len(p.Seats) == 0 || onRoster(p, name)
+}
+
+func onRoster(p events.Policy, name string) bool {
+	return slices.ContainsFunc(p.Seats, func(s events.Seat) bool { return s.Name == name })
 }
 
 // CheckSessionID says what is wrong with a session's id; empty when it can be one.

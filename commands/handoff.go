@@ -63,7 +63,7 @@ func (c HandoffOffer) Decide(s *projections.State, now events.Time, p events.Pol
 	}
 	switch open := d.t.OpenOffer(); {
 	case d.t.Done:
-		return nil, d.closed()
+		return nil, closedThread(d.t)
 	case !d.drives():
 		return nil, d.notDriver("hand it over")
 	case seat.Name == d.driver.Seat:
@@ -82,10 +82,10 @@ func (c HandoffOffer) Decide(s *projections.State, now events.Time, p events.Pol
 	return d.out, nil
 }
 
-// closed refuses to begin something in a thread that is closed.
-func (d *inThread) closed() *Refusal {
-	by := d.t.ClosedBy
-	return refuse(ReplyToDone, "thread %s was closed by %s with message %s at %s", d.t.ID, by.By, by.Message, by.Time).naming(by.Message, d.t.ID)
+// closedThread refuses to go on in a thread that is closed.
+func closedThread(t *projections.Thread) *Refusal {
+	by := t.ClosedBy
+	return refuse(ReplyToDone, "thread %s was closed by %s with message %s at %s", t.ID, by.By, by.Message, by.Time).naming(by.Message, t.ID)
 }
 
 // due is when something that is owed from now on has to be there; nil under a

@@ -57,7 +57,7 @@ func (j *joining) returned() {
 	me := events.SessionID(j.Session)
 	name := ""
 	if j.session != nil {
-		name = seatOf(j.s, j.session)
+		name = j.s.SeatOf(j.session)
 	}
 	for _, p := range j.out {
 		if taken, is := p.Event.(events.SeatTaken); is {

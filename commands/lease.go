@@ -164,7 +164,7 @@ func (c Taking) callReady(s *projections.State, at events.Participant, q project
 
 func (c Taking) seated(s *projections.State) bool {
 	row := s.Session(c.Who.Session())
-	return row != nil && seatOf(s, row) != ""
+	return row != nil && s.SeatOf(row) != ""
 }
 
 // takesFor says whether this session is one that takes a person's message: it

@@ -208,7 +208,7 @@ func (c OwedClose) Decide(s *projections.State, now events.Time, p events.Policy
 	if r != nil {
 		return nil, r
 	}
-	id := whole(func(prefix string, limit int) []string { return itemsWith(s, prefix, limit) }, c.Item)
+	id := wholeItem(s, c.Item)
 	o, found := s.Item(id)
 	if !found {
 		return nil, refuse(NotFound, "no open item has the id %q", cut(id, ToBytesMax)).
@@ -221,6 +221,11 @@ func (c OwedClose) Decide(s *projections.State, now events.Time, p events.Policy
 	ref := reason.Commit()
 	d.add(events.OwedClosed{Thread: o.Thread, Item: o.ID, By: d.from.ID, Why: events.OwedByPerson, Reason: &ref}, &reason)
 	return d.out, nil
+}
+
+// wholeItem is the id that a prefix of an open item's stands for.
+func wholeItem(s *projections.State, id string) string {
+	return whole(func(prefix string, limit int) []string { return itemsWith(s, prefix, limit) }, id)
 }
 
 // itemsWith lists the ids that begin with a prefix and may be an open item's.

@@ -59,16 +59,8 @@ func several(n int) string {
 
 func (c Call) toSession(s *projections.State, row *projections.Session) resolved {
 	return resolved{
-		Recipient: events.Recipient{ID: events.Participant(row.ID), Kind: events.KindSession, Seat: seatOf(s, row)}, session: row,
+		Recipient: events.Recipient{ID: events.Participant(row.ID), Kind: events.KindSession, Seat: s.SeatOf(row)}, session: row,
 	}
-}
-
-// seatOf is the seat that a session occupies; empty when it has none.
-func seatOf(s *projections.State, row *projections.Session) string {
-	if seat := s.Seat(row.Seat); seat != nil && seat.Occupant == row.ID {
-		return row.Seat
-	}
-	return ""
 }
 
 func (c Call) resolveName(s *projections.State, name string, now events.Time, p events.Policy, from events.Author) (resolved, *Refusal) {
@@ -107,7 +99,7 @@ func (c Call) resolveKnown(s *projections.State, to events.Recipient, now events
 	switch to.Kind {
 	case events.KindSession:
 		if r.session = s.Session(to.ID.Session()); r.session != nil {
-			r.Seat = seatOf(s, r.session)
+			r.Seat = s.SeatOf(r.session)
 		}
 	case events.KindSeat:
 		r.session = c.occupant(s, to.ID.Name(), now)

@@ -163,7 +163,7 @@ func wrote(s *projections.State, p events.Policy, seat, author string) bool {
 	}
 	if len(author) >= PrefixMin {
 		if found := s.SessionsWith(author, 2); len(found) == 1 {
-			return seatOf(s, found[0]) == seat
+			return s.SeatOf(found[0]) == seat
 		}
 	}
 	return hasWords(strings.ToLower(author), strings.ToLower(seat))

@@ -438,7 +438,7 @@ func (d *draft) notParticipant() *Refusal {
 // of the roster, takes no part in it, and took no message of it out of the
 // mailbox of its seat or person. about is the message that it means.
 func partIn(s *projections.State, t *projections.Thread, about *projections.Message, a events.Author, p events.Policy) *Refusal {
-	ofRoster := a.Seat != "" && slices.ContainsFunc(p.Seats, func(s events.Seat) bool { return s.Name == a.Seat })
+	ofRoster := onRoster(p, a.Seat)
 	asked := a.Kind == events.KindBot && a.ID == t.Asker.ID
 	if a.Kind == events.KindPerson || ofRoster || asked || t.TakesPart(a) || about.Delivery(a.ID) != nil {
 		return nil
@@ -456,9 +456,7 @@ func (d *draft) replyToDone() *Refusal {
 		return nil
 	}
 	if d.thread.Done {
-		by := d.thread.ClosedBy
-		return refuse(ReplyToDone, "thread %s was closed by %s with message %s at %s", d.thread.ID, by.By, by.Message, by.Time).
-			naming(by.Message, d.thread.ID)
+		return closedThread(d.thread)
 	}
 	if d.above.Intent == events.Done {
 		return refuse(ReplyToDone, "message %s says done, and wants no answer", d.above.ID).naming(d.above.ID, d.thread.ID)

@@ -222,8 +222,8 @@ func (s *State) Mailboxes(who events.Participant) []events.Participant {
 	if row == nil {
 		return boxes
 	}
-	if seat := s.Seat(row.Seat); seat != nil && seat.Occupant == row.ID {
-		boxes = append(boxes, events.Named(row.Seat))
+	if seat := s.SeatOf(row); seat != "" {
+		boxes = append(boxes, events.Named(seat))
 	}
 	if row.Person != "" {
 		boxes = append(boxes, events.Named(row.Person))

@@ -79,6 +79,17 @@ func (s *State) Session(id events.SessionID) *Session {
 	return nil
 }
 
+// SeatOf is the seat that a session occupies; empty when it has none.
+func (s *State) SeatOf(row *Session) string {
+	if row == nil {
+		return ""
+	}
+	if seat := s.Seat(row.Seat); seat != nil && seat.Occupant == row.ID {
+		return row.Seat
+	}
+	return ""
+}
+
 // Seat finds a seat that was taken at some time; nil when none with this name was.
 func (s *State) Seat(name string) *Seat { return s.seats.find(s, name) }
 

@@ -202,9 +202,7 @@ func (s *State) Peer(row *Session) Peer {
 		Session: row.ID, Harness: row.Harness, Cwd: row.Cwd, Repo: row.Repo, Branch: row.Branch, Title: row.Title,
 		Person: row.Person, Device: row.Device, Waiting: s.Mailbox(events.Participant(row.ID)).Waiting, Joined: row.Joined, Left: row.Left,
 	}
-	if seat := s.Seat(row.Seat); seat != nil && seat.Occupant == row.ID {
-		p.Seat = row.Seat
-	}
+	p.Seat = s.SeatOf(row)
 	return p
 }
 

@@ -20,7 +20,7 @@ import (
 // hand over, or route at the same moment. One seat drives at every position, and
 // a replay to any of them says so.
 func TestTwoProgramsThatFightForOneThreadLeaveOneDriverAtEveryPosition(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() { // `make check` has to answer in seconds; `make test` runs it
 		t.Skip("starts 400 processes")
 	}
 	program, err := toldTheTime()

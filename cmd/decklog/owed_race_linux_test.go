@@ -13,7 +13,7 @@ import (
 // call the owners once. In a round every process has seen the same ledger, and
 // stands in line to record what it noticed, before the first is let through.
 func TestProcessesThatNoticeTheSameDebtRemindOnce(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() { // `make check` has to answer in seconds; `make test` runs it
 		t.Skip("starts 80 processes")
 	}
 	const runs, debts = 8, 5

@@ -326,6 +326,12 @@ func TestWhatAnEndedSessionHadTakenForItsSeatGoesToTheNext(t *testing.T) {
 	s.again(2, text, asked)
 }
 
+// says tells whether a harness has a payload of this name.
+func says(harness, name string) bool {
+	_, err := os.Stat(path(harness + "/" + name))
+	return err == nil
+}
+
 func TestAReceiptSaysWhenAMessageArrivesByWhatTheHooksNoted(t *testing.T) {
 	for _, harness := range hook.Harnesses() {
 		for _, c := range []struct {
@@ -348,6 +354,13 @@ func TestAReceiptSaysWhenAMessageArrivesByWhatTheHooksNoted(t *testing.T) {
 			{"session-start-startup user-prompt-submit session-end session-start-resume", events.ArrivesNextPrompt},
 			{"session-start-startup user-prompt-submit subagent-stop stop-failure", events.ArrivesNextToolCall},
 		} {
+			// Of what only some harnesses say there is nothing to be told in the others;
+			// that a turn failed, or a subagent stopped, is left out where it is not said.
+			if slices.ContainsFunc(strings.Fields(c.after), func(name string) bool {
+				return name != "stop-failure" && name != "subagent-stop" && !says(harness, strings.TrimPrefix(name, "+"))
+			}) {
+				continue
+			}
 			t.Run(harness+"/"+c.after, func(t *testing.T) {
 				s := newStage(t)
 				session := owner(t, harness+"/user-prompt-submit")
@@ -357,11 +370,8 @@ func TestAReceiptSaysWhenAMessageArrivesByWhatTheHooksNoted(t *testing.T) {
 					if mail {
 						s.request(session, "Before it stops")
 					}
-					if _, err := os.Stat(path(harness + "/" + name)); err != nil {
-						if name == "stop-failure" || name == "subagent-stop" {
-							continue // it has no such event
-						}
-						t.Skip("the harness never says this")
+					if !says(harness, name) {
+						continue // it has no such event
 					}
 					if a := s.hears(harness + "/" + name); a.stderr.Len() > 0 {
 						t.Fatal(a.stderr.String())

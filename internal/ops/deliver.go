@@ -301,16 +301,7 @@ func (u *unit) surround(frame *render.Message, m *projections.Message) {
 }
 
 // seat is the one that the caller's session occupies; empty: none.
-func (u *unit) seat() string {
-	row := u.s.Session(u.call.Caller.ID.Session())
-	if row == nil {
-		return ""
-	}
-	if seat := u.s.Seat(row.Seat); seat == nil || seat.Occupant != row.ID {
-		return ""
-	}
-	return row.Seat
-}
+func (u *unit) seat() string { return u.s.SeatOf(u.s.Session(u.call.Caller.ID.Session())) }
 
 func once(list []string, name string) []string {
 	if slices.Contains(list, name) {

@@ -27,11 +27,7 @@ func (o *Ops) Status(a Asker) (view StatusView, err error) {
 			return err
 		}
 		view.Participant = who
-		if row := v.s.Session(who.Session()); row != nil {
-			if seat := v.s.Seat(row.Seat); seat != nil && seat.Occupant == row.ID {
-				view.Seat = row.Seat
-			}
-		}
+		view.Seat = v.s.SeatOf(v.s.Session(who.Session()))
 		view.Mailboxes = v.waiting(who)
 		for _, w := range view.Mailboxes {
 			view.Waiting += w.Messages
