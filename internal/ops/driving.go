@@ -79,14 +79,16 @@ func (o *Ops) PlaceSticker(q StickerRequest) (receipt DrivingReceipt, refused *c
 // RemoveSticker takes a mark off a thread's root.
 func (o *Ops) RemoveSticker(q StickerRequest) (receipt DrivingReceipt, refused *commands.Refusal, err error) {
 	refused, err = o.update("sticker remove", q.Asker, func(u *unit) (*commands.Refusal, error) {
-		return u.drive(&receipt, q.Thread, commands.RemoveSticker{Call: u.call, Thread: q.Thread, Seat: q.Seat}, events.TypeStickerRemoved)
+		return u.drive(&receipt, q.Thread, commands.RemoveSticker{Call: u.call, Thread: q.Thread, Seat: q.Seat},
+			events.TypeStickerRemoved, events.TypeHandoffClosed) // an open offer lapses first
 	})
 	receipt.State = "removed"
 	return receipt, refused, err
 }
 
 // drive runs a decider that changes who drives, and gives the receipt. What was
-// made has the id of the hand-off that its first event names, else the event's own.
+// made is of the first of the types that its events may begin with, and has the id
+// of the hand-off that this event names, else the event's own.
 func (u *unit) drive(receipt *DrivingReceipt, about string, d decider, begins ...events.Type) (*commands.Refusal, error) {
 	recorded, r, err := u.runAbout(about, d, begins...)
 	if r != nil || err != nil {
@@ -94,12 +96,12 @@ func (u *unit) drive(receipt *DrivingReceipt, about string, d decider, begins ..
 	}
 	id, thread := "", about
 	if len(recorded) > 0 {
-		first := recorded[0]
-		id = string(first.ID)
-		if h := projections.HandoffOf(first.Event); h != "" {
+		made := ofType(recorded, begins[0])
+		id = string(made.ID)
+		if h := projections.HandoffOf(made.Event); h != "" {
 			id = string(h)
 		}
-		thread = string(first.Stream.Thread())
+		thread = string(made.Stream.Thread())
 	}
 	t, r := commands.FindThread(u.s, thread)
 	if r != nil {
@@ -119,10 +121,21 @@ func (u *unit) runAbout(id string, d decider, begins ...events.Type) ([]events.R
 	if r != nil || err != nil || len(recorded) == 0 || len(u.wrote) > wrote {
 		return recorded, r, err
 	}
-	if first := recorded[0]; first.Actor != u.call.Caller.ID || !commands.IsAbout(u.s, id, first) {
+	if made := ofType(recorded, begins[0]); made.Actor != u.call.Caller.ID || !commands.IsAbout(u.s, id, made) {
 		return nil, usedBefore(), nil
 	}
 	return recorded, nil, nil
+}
+
+// ofType is the first event of a type, which is what a command made; what merely
+// went before it, such as a lapse, is not. Without one it is the first.
+func ofType(recorded []events.Recorded, t events.Type) events.Recorded {
+	for _, r := range recorded {
+		if r.Type() == t {
+			return r
+		}
+	}
+	return recorded[0]
 }
 
 // OfferRequest offers the work of a thread to another seat.
