@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 
 	"decklog/commands"
-	"decklog/events"
+	"decklog/internal/failure"
 	"decklog/internal/render"
 )
 
@@ -26,7 +24,7 @@ func (r *run) finish(err error) int {
 		r.misuse(usage)
 		return ExitUsage
 	}
-	f := FailureOf(err)
+	f := failure.Of(err)
 	if r.json {
 		_ = r.document(map[string]any{"error": f})
 	} else {
@@ -38,7 +36,7 @@ func (r *run) finish(err error) int {
 // misuse says what was wrong with the command line.
 func (r *run) misuse(err error) {
 	if r.json {
-		_ = r.document(map[string]any{"error": Failure{Code: "usage", Message: err.Error(), Fix: "see: decklog help " + r.command.Name}})
+		_ = r.document(map[string]any{"error": failure.Failure{Code: "usage", Message: err.Error(), Fix: "see: decklog help " + r.command.Name}})
 	}
 	complain(r.Stderr, "decklog %s: %v\nUsage: decklog %s\nSee: decklog help %s\n",
 		r.command.Name, err, strings.TrimSpace(r.command.Name+" "+r.command.Usage), r.command.Name)
@@ -50,57 +48,8 @@ func complain(to io.Writer, format string, args ...any) {
 	_, _ = io.WriteString(to, render.Terminal(fmt.Sprintf(format, args...)))
 }
 
-// Failure is an error as it is told: the machine failed, and nobody was refused.
-type Failure struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Fix     string `json:"fix"`
-}
-
-// coded is an error that knows its code and fix.
-type coded struct {
-	Failure
-	cause error
-}
-
-func (c coded) Error() string { return c.Message }
-func (c coded) Unwrap() error { return c.cause }
-
 // Failed makes an error with a code and a fix.
-func Failed(code, fix string, cause error) error {
-	return coded{Failure{Code: code, Message: cause.Error(), Fix: fix}, cause}
-}
-
-// FailureOf says an error with its code, and what to do about it.
-func FailureOf(err error) Failure {
-	f := Failure{Code: "failed", Message: err.Error(), Fix: "try again; if it stays, run `decklog verify`"}
-	var c coded
-	switch {
-	case errors.As(err, &c):
-		return c.Failure
-	case errors.Is(err, events.ErrUnknown):
-		f.Code, f.Fix = "unknown_outcome", "nobody can tell whether it was recorded: run the same command again with the same --key or --command, and it happens once"
-	case errors.Is(err, events.ErrNewer):
-		f.Code, f.Fix = "ledger_newer", "a newer decklog wrote this ledger: install that one, or name another ledger with --ledger"
-	case errors.Is(err, events.ErrNoSpace):
-		f.Code, f.Fix = "no_space", "free space on the ledger's disk and run it again; nothing was recorded and nothing is lost"
-	case errors.Is(err, events.ErrLocked):
-		f.Code, f.Fix = "ledger_locked", "another process holds the ledger: end it, or wait, and run it again; nothing was recorded"
-	case errors.Is(err, events.ErrReadOnly):
-		f.Code, f.Fix = "ledger_read_only", "make the ledger's file and its folder writable for you, or name another ledger with --ledger; nothing was recorded"
-	case errors.Is(err, events.ErrDamaged):
-		f.Code, f.Fix = "ledger_damaged", "keep a copy of the file, and run `decklog verify` to see where"
-	case errors.Is(err, events.ErrConflict):
-		f.Code, f.Fix = "conflict", "others were quicker too often: run it again; nothing was recorded"
-	case errors.Is(err, syscall.EPIPE):
-		f.Code, f.Fix = "output_closed", "whoever read the output went away: run it again and read it to its end"
-	case errors.Is(err, syscall.ENOSPC):
-		f.Code, f.Fix = "output_full", "the output could not be written: free space where it goes, and run it again"
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
-		f.Code, f.Fix = "file", "check the file's name and your right to read it"
-	}
-	return f
-}
+func Failed(code, fix string, cause error) error { return failure.New(code, fix, cause) }
 
 // document prints one JSON document, its text as it is: nothing is escaped for HTML.
 func (r *run) document(v any) error {
