@@ -124,6 +124,9 @@ func (c Code) meaning() meaning {
 // Status is the code's status as HTTP would give it.
 func (c Code) Status() int { return c.meaning().status }
 
+// Fix is what the code advises where nobody knows better.
+func (c Code) Fix() string { return c.meaning().fix }
+
 // Refusal is the answer to a command that was not admitted: why, what to do
 // about it, and a line that can be run. It is a value, not an error: nothing
 // failed. A refusal binds nothing; the same command may be sent again.

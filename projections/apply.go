@@ -152,6 +152,7 @@ func (s *State) policyAt(at events.Position) *Adopted {
 
 func (s *State) commandRefused(e events.CommandRefused, r events.Recorded) {
 	s.mark(ofBox(e.By, "refusal", place(r.Position)), strconv.FormatInt(int64(r.Time), 10))
+	s.countRefusal(e, r)
 }
 
 // RefusedSince tells how often somebody was refused in the time before now, as

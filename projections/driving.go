@@ -154,6 +154,7 @@ func (s *State) drove(r events.Recorded) {
 	}
 	t = s.threads.change(s, string(id))
 	t.Policy, t.Last = r.Policy, r.Time
+	s.happened(t, r)
 	switch {
 	case seat == "":
 		t.Drove = nil

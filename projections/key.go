@@ -24,6 +24,9 @@ import (
 //	charge  SEAT POSITION                   the open items by the debtor's seat
 //	check   WHO  POSITION                   the sends that a person's or a machine's rate counts
 //	checkpoint                              beside those of the machine, where each send writes
+//	count   ledger                          how many there are of what the overview counts
+//	count   refused CODE                    how often commands were refused with a code
+//	current STATE BACKWARD                  the open and the done threads, the latest first
 //	due     TIME POSITION                   the open items of which the owners were not told yet
 //	handoff HANDOFF                         the thread of a hand-off
 //	lease   LEASE
@@ -34,12 +37,14 @@ import (
 //	policy  in force
 //	policy  POSITION                        each one that was adopted
 //	process BOOT PID START                  the session that joined last from a process
+//	refused POSITION                        every refusal, with its code
 //	review  REVIEW                          the thread of a review
 //	roster  POSITION                        the events that changed who could drive
 //	seat    NAME
 //	session SESSION
 //	thread  THREAD                          the thread
 //	thread  THREAD  POSITION                every event that names it
+//	waits   WHO                             those with mail who are no live session
 func key(parts ...string) string { return strings.Join(parts, "\t") }
 
 // ofBox is the key of one of the rows in somebody's box.

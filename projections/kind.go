@@ -18,8 +18,9 @@ const (
 	SentRows                    // what somebody sent
 	QueueRows                   // what waits in a mailbox, and for whom its sender waits
 	LeaseRows
+	OverviewRows // the threads by their last event, the refusals, who has mail, and how many there are
 
-	allKinds = ThreadRows | InboxRows | SentRows | QueueRows | LeaseRows
+	allKinds = ThreadRows | InboxRows | SentRows | QueueRows | LeaseRows | OverviewRows
 )
 
 // Replay gives an empty state that makes, of the kinds, only these.

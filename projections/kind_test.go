@@ -19,6 +19,10 @@ func TestAReplayThatIsAskedForWhatItDoesNotMakeSaysSo(t *testing.T) {
 		"queue":           func(s *State) { s.Queue("s1", func(Queued) bool { return true }) },
 		"queued messages": func(s *State) { s.QueuedMessages("s1", func(Queued) bool { return true }) },
 		"open sends":      func(s *State) { s.OpenSends("s1", func(*Message, *Delivery) bool { return true }) },
+		"threads":         func(s *State) { s.Threads(ThreadsQuery{Limit: 1}, nil, 1) },
+		"refusals":        func(s *State) { s.Refusals(RefusalsQuery{Limit: 1}, nil) },
+		"counts":          func(s *State) { s.Health(1) },
+		"who has mail":    func(s *State) { s.WithMail() },
 		"lease":           func(s *State) { s.Lease("l") },
 	}
 	for what, ask := range asks {

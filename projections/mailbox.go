@@ -13,6 +13,8 @@ type Mailbox struct {
 	// Unread are the leases whose messages a hook printed and that were not found
 	// in the transcript yet, oldest first, at most UnreadMax.
 	Unread []events.LeaseID
+	Lost   int         // messages that expired in it, or were given up
+	LostAt events.Time // the last of them
 }
 
 // UnreadMax bounds for how many leases a transcript is looked through. An older
@@ -49,6 +51,8 @@ func (m *Mailbox) pack(p *packer) {
 	number(p, &m.Instruction.Attempt)
 	text(p, &m.Instruction.Lease)
 	list(p, &m.Unread, text)
+	number(p, &m.Lost)
+	p.moment(&m.LostAt)
 }
 
 func (l *Lease) pack(p *packer) {
@@ -199,7 +203,7 @@ func (s *State) enqueue(p events.Participant, m *Message) {
 			mark(openKey(m, p), string(m.ID))
 		}
 	}
-	s.mailboxes.change(s, string(p)).Waiting++
+	s.laid(p, m, 1)
 }
 
 func (s *State) dequeue(p events.Participant, m *Message) {
@@ -207,7 +211,7 @@ func (s *State) dequeue(p events.Participant, m *Message) {
 		s.unmark(queueKey(p, m.Position, messageMark, m.ID))
 		s.unmark(openKey(m, p))
 	}
-	s.mailboxes.change(s, string(p)).Waiting--
+	s.laid(p, m, -1)
 }
 
 // openKey is of a message that its sender has to hear of yet, because it waits.
@@ -489,6 +493,7 @@ func (s *State) loseMessage(id events.MessageID, at events.Participant, state ev
 	s.messages.change(s, string(id))
 	s.dequeue(d.At, m)
 	d.State, d.Reason = state, reason
+	s.lostFrom(d.At, m, r.Time)
 	s.tell(m, d, reason, r.Position)
 }
 

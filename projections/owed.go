@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"decklog/events"
 )
@@ -53,12 +54,17 @@ func (s *State) owe(t *Thread, m *Message) {
 func (s *State) owes(t *Thread, o Owed) {
 	at, _ := slices.BinarySearchFunc(t.Owed, o.Position, func(o Owed, p events.Position) int { return cmp.Compare(o.Position, p) })
 	t.Owed = slices.Insert(t.Owed, at, o)
+	*s.count().owed(o.Kind)++
 	s.markOwed(t, o)
 }
 
 func (s *State) markOwed(t *Thread, o Owed) {
+	due := "-"
+	if o.Due != nil {
+		due = strconv.FormatInt(int64(*o.Due), 10)
+	}
 	for _, k := range o.keys() {
-		s.mark(k, fmt.Sprintf("%s %s %s", t.ID, o.Debtor, o.Creditor))
+		s.mark(k, fmt.Sprintf("%s %s %s %s %s", t.ID, o.Debtor, o.Creditor, o.Kind, due))
 	}
 }
 
@@ -125,6 +131,7 @@ func (s *State) closeOwed(t *Thread, closes func(Owed) bool) {
 	}
 	t.Owed = open
 	for i := range closed {
+		*s.count().owed(closed[i].Kind)--
 		s.unmarkOwed(closed[i])
 		s.dropCalls(t, &closed[i])
 	}

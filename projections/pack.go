@@ -71,7 +71,10 @@ func (p *packer) flags(all ...*bool) {
 			bits |= 1 << i
 		}
 	}
-	if p.byte(&bits); bits>>len(all) != 0 {
+	if p.byte(&bits); !p.reads {
+		return // what is packed may be part of a recorded event, which others read
+	}
+	if bits>>len(all) != 0 {
 		p.fail()
 	}
 	for i, flag := range all {
@@ -111,14 +114,16 @@ func number[N ~int | ~int64](p *packer, n *N) {
 // wide is a number that may need all its 64 bits.
 func wide(p *packer, n *uint64) {
 	same := int64(*n)
-	number(p, &same)
-	*n = uint64(same)
+	if number(p, &same); p.reads {
+		*n = uint64(same)
+	}
 }
 
 func (p *packer) moment(t *events.Time) {
 	since := *t - p.time
-	number(p, &since)
-	*t = p.time + since
+	if number(p, &since); p.reads {
+		*t = p.time + since
+	}
 	p.time = *t
 }
 

@@ -70,6 +70,9 @@ func TestEveryRowIsReadAsItWasWritten(t *testing.T) {
 		seat := new(Seat)
 		filled(seat)
 		packs(t, seat)
+		counts := new(Counts)
+		filled(counts)
+		packs(t, counts)
 		adopted := &Adopted{Position: 7, Time: 8, Policy: events.DefaultPolicy()}
 		packs(t, adopted)
 	})

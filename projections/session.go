@@ -157,6 +157,7 @@ func (s *State) sessionJoined(e events.SessionJoined, r events.Recorded) {
 	if was != nil && was.Person != e.Person {
 		s.unmark(key("of", was.Person, string(e.Session)))
 	}
+	s.came(e.Session)
 	row := s.sessions.change(s, string(e.Session))
 	seat, joins := row.Seat, row.Joins
 	*row = Session{
@@ -175,6 +176,7 @@ func (s *State) sessionJoined(e events.SessionJoined, r events.Recorded) {
 }
 
 func (s *State) sessionLeft(e events.SessionLeft, r events.Recorded) {
+	s.went(e.Session)
 	row := s.sessions.change(s, string(e.Session))
 	row.ID = e.Session
 	at := r.Time

@@ -11,7 +11,7 @@ import (
 
 // FoldVersion changes whenever the same events make other rows. A ledger whose
 // rows were made by another version is rebuilt before it is used.
-const FoldVersion = 6
+const FoldVersion = 7
 
 // State is the folded ledger, loaded row by row as it is asked for. What an
 // event changes stays in memory until Flush writes each changed row once: after
@@ -37,6 +37,7 @@ type State struct {
 	seats     table[Seat, *Seat]
 	policies  table[Adopted, *Adopted]
 	calls     table[Call, *Call]
+	counts    table[Counts, *Counts]
 
 	packer packer // whose memory serves one row after the other
 
@@ -74,6 +75,7 @@ func newState(rows events.Rows) *State {
 		seats:     newTable[Seat]("seat"),
 		policies:  newTable[Adopted]("policy"),
 		calls:     newTable[Call]("call"),
+		counts:    newTable[Counts]("count"),
 		marks:     map[string]mark{},
 	}
 	s.mailboxes.part = "mailbox"
@@ -176,6 +178,7 @@ func (s *State) makeRoom() {
 	s.seats.forget()
 	s.policies.forget()
 	s.calls.forget()
+	s.counts.forget()
 	if !s.fresh {
 		return
 	}
@@ -221,6 +224,7 @@ func (s *State) spill() {
 	writes = s.seats.collect(writes)
 	writes = s.policies.collect(writes)
 	writes = s.calls.collect(writes)
+	writes = s.counts.collect(writes)
 	slices.SortFunc(writes, func(a, b write) int { return strings.Compare(a.key, b.key) })
 	for _, w := range writes {
 		s.put(w.key, w.value(&s.packer))

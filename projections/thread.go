@@ -17,9 +17,13 @@ type Thread struct {
 	Seats        []string // that take part
 	Done         bool
 	ClosedBy     *Closing
-	Stubs        []Stub      // its agents' working messages, oldest first
-	Last         events.Time // of its stream's last event
-	Owed         []Owed      // its open items, oldest first
+	Stubs        []Stub          // its agents' working messages, oldest first
+	Last         events.Time     // of its stream's last event
+	Owed         []Owed          // its open items, oldest first
+	At           events.Position // of its stream's last event
+	Messages     int             // that were sent
+	Waiting      int             // copies of them that lie in a mailbox
+	Lost         int             // copies that expired, or were given up
 
 	// What driving has to know of it (see driving.go).
 	Began    Act // the root
@@ -110,6 +114,10 @@ func (t *Thread) pack(p *packer) {
 	})
 	p.moment(&t.Last)
 	list(p, &t.Owed, packOwed)
+	number(p, &t.At)
+	number(p, &t.Messages)
+	number(p, &t.Waiting)
+	number(p, &t.Lost)
 	t.packDriving(p)
 }
 
@@ -140,7 +148,10 @@ func (s *State) threadSpoken(e events.MessageSent, r events.Recorded, m *Message
 	t := s.threads.change(s, string(m.Thread))
 	if t.Root == "" {
 		t.ID, t.Root, t.Asker = m.Thread, m.ID, m.Author
+		s.count().Threads++
 	}
+	t.Messages++
+	s.count().Messages++
 	t.joins(m.Author.ID)
 	if m.Author.Seat != "" {
 		t.joins(events.Named(m.Author.Seat))
@@ -206,7 +217,7 @@ func (s *State) threadDone(e events.ThreadDone, r events.Recorded) {
 		return
 	}
 	t := s.threads.change(s, string(e.Thread))
-	t.Done = true
+	s.closed(t)
 	t.ClosedBy = &Closing{Message: e.Message, By: e.By, Time: r.Time}
 	s.closeOwed(t, func(o Owed) bool { return o.Kind == OwedReply })
 }

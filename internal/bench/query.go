@@ -36,6 +36,7 @@ func queries() row {
 			{"pending query, in the large ledger", "in 1,000 events", seconds, atMost(1.5)},
 			{"inbox page, in the large ledger", "in 1,000 events", seconds, atMost(1.5)},
 			{"owed page, in the large ledger", "in 1,000 events", seconds, atMost(1.5)},
+			{"page of threads, in the large ledger", "in 1,000 events", seconds, atMost(1.5)},
 		},
 		begin: func(b *bench) (round, error) {
 			return b.inBoth(
@@ -57,6 +58,13 @@ func queries() row {
 					view, refused, err := m.ops.Owed(ops.OwedRequest{By: string(m.probe)})
 					if err == nil && refused == nil && len(view.Items) != owedByProbe {
 						err = fmt.Errorf("%d items are owed, not %d", len(view.Items), owedByProbe)
+					}
+					return settled(refused, err)
+				},
+				func(m *made) error {
+					page, refused, err := m.ops.Threads(ops.ThreadsRequest{Limit: 5})
+					if err == nil && refused == nil && len(page.Threads) != 5 {
+						err = errNothing
 					}
 					return settled(refused, err)
 				},

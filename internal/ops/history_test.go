@@ -618,6 +618,7 @@ func (h *history) replayed() {
 	if err != nil {
 		h.fail("view: %v", err)
 	}
+	h.overviewAsOf(projections.On(upTo), recorded[at-1])
 }
 
 func asJSON(v any) string {

@@ -142,6 +142,7 @@ func (h *history) keepsPromises() {
 		}
 	}
 	w.agrees()
+	w.overviewAgrees(recorded)
 }
 
 func (w *witness) holds(promise bool, what string) {

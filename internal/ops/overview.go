@@ -1,0 +1,239 @@
+package ops
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"decklog/commands"
+	"decklog/events"
+	"decklog/projections"
+)
+
+// The bounds of a page of the overview.
+const (
+	OverviewDefault = 50
+	OverviewMax     = 200
+)
+
+// ThreadsRequest asks for a page of the threads.
+type ThreadsRequest struct {
+	State       string `json:"state,omitempty"`       // open or done; empty: both
+	Seat        string `json:"seat,omitempty"`        // that drives, with or without its @
+	Participant string `json:"participant,omitempty"` // that takes part: a session's full id, @name, bot:NAME
+	Text        string `json:"text,omitempty"`        // in the preview, whatever its case
+	Waiting     bool   `json:"waiting,omitempty"`     // something in it is owed, or waits in a mailbox
+	Cursor      string `json:"cursor,omitempty"`
+	Limit       int    `json:"limit,omitempty"` // 0: OverviewDefault
+	At          string `json:"at,omitempty"`
+}
+
+// Threads gives a page of the threads, the one in which something happened last
+// first. It changes nothing.
+func (o *Ops) Threads(q ThreadsRequest) (view projections.ThreadsView, refused *commands.Refusal, err error) {
+	refused, err = o.replay(q.At, projections.OverviewRows, func(v *reading, _ bool) error {
+		query := projections.ThreadsQuery{
+			State: q.State, Seat: strings.TrimPrefix(q.Seat, "@"), Participant: events.Participant(q.Participant), Text: q.Text, Waiting: q.Waiting,
+		}
+		if q.State != "" && q.State != "open" && q.State != "done" {
+			return refusal{commands.Refuse(commands.BadRequest, "%q is no state of a thread", q.State).
+				Better("ask for open or done", "decklog threads --state open")}
+		}
+		r := pageOf(q.Limit, q.Cursor, "decklog threads", &query.Limit, &query.Before, query.Resume)
+		if r != nil {
+			return refusal{r}
+		}
+		view = v.s.Threads(query, v.r, v.now)
+		return nil
+	})
+	return view, refused, err
+}
+
+// pageOf checks how much is asked for, and from where on.
+func pageOf(limit int, cursor, example string, most *int, before *events.Position, resume func(string) (events.Position, bool)) *commands.Refusal {
+	if *most = limit; limit == 0 {
+		*most = OverviewDefault
+	}
+	if *most < 0 || *most > OverviewMax {
+		return commands.Refuse(commands.BadRequest, "the limit %d is not from 1 to %d", limit, OverviewMax).
+			Better("ask for fewer, and for the rest with --cursor", example+" --limit 50")
+	}
+	if cursor == "" {
+		return nil
+	}
+	at, ok := resume(cursor)
+	if !ok {
+		return commands.Refuse(commands.BadRequest, "the cursor %q is damaged, or of another query", cursor).
+			Better("take next_cursor of the page before, and ask the same question; or begin without a cursor", example)
+	}
+	*before = at
+	return nil
+}
+
+// MailboxesRequest asks who has mail.
+type MailboxesRequest struct {
+	At string `json:"at,omitempty"`
+}
+
+// Mailboxes gives the mailboxes in which something waits and those of the live
+// sessions, the seats and the persons. It changes nothing. As with Peers, who is
+// busy and whose process runs is observed only of the present.
+func (o *Ops) Mailboxes(q MailboxesRequest) (view projections.MailboxesView, refused *commands.Refusal, err error) {
+	only := projections.OverviewRows | projections.QueueRows | projections.LeaseRows
+	refused, err = o.replay(q.At, only, func(v *reading, live bool) error {
+		policy, err := v.policy()
+		if err != nil {
+			return err
+		}
+		view = projections.MailboxesView{Seats: v.s.SeatLines(), At: v.s.Position()}
+		v.mailboxes(&view, live)
+		view.Persons = v.persons(policy, view.Mailboxes)
+		return nil
+	})
+	return view, refused, err
+}
+
+func (v *reading) mailboxes(view *projections.MailboxesView, live bool) {
+	waiting, idle := v.s.WithMail(), []events.Participant{}
+	for _, row := range v.s.LiveSessions() {
+		who := events.Participant(row.ID)
+		if v.s.Mailbox(who).Waiting > 0 {
+			waiting = append(waiting, who)
+		} else {
+			idle = append(idle, who)
+		}
+	}
+	view.Mailboxes = []projections.MailboxLine{}
+	for _, who := range waiting {
+		view.Mailboxes = append(view.Mailboxes, v.s.MailboxLine(who, v.now))
+	}
+	slices.SortStableFunc(view.Mailboxes, func(a, b projections.MailboxLine) int { return cmp.Compare(oldest(a), oldest(b)) })
+	for _, who := range idle[:min(len(idle), max(0, projections.MailboxesMax-len(view.Mailboxes)))] {
+		view.Mailboxes = append(view.Mailboxes, v.s.MailboxLine(who, v.now))
+	}
+	view.Mailboxes = view.Mailboxes[:min(len(view.Mailboxes), projections.MailboxesMax)]
+	view.More = len(waiting)+len(idle) > len(view.Mailboxes)
+	look := v.call("", commands.Caller{}).Look
+	for i := range view.Mailboxes {
+		l := &view.Mailboxes[i]
+		if name := l.Participant.Name(); name != "" {
+			l.Kind = events.KindPerson
+			if slices.ContainsFunc(view.Seats, func(s projections.SeatLine) bool { return s.Seat == name }) {
+				l.Kind = events.KindSeat
+			}
+			continue
+		}
+		row := v.s.Session(l.Participant.Session())
+		if row == nil {
+			continue
+		}
+		var ob commands.Observation
+		if live {
+			ob = look(row)
+		}
+		pr := commands.PresenceOf(row, ob, v.now)
+		l.Live, l.Busy, l.Evidence, l.EvidenceAgeMS = pr.Live, pr.Busy, pr.Says, pr.Age
+		switch {
+		case pr.Busy:
+			l.Presence = "busy"
+		case pr.Live:
+			l.Presence = "idle"
+		default:
+			l.Presence = "gone"
+		}
+	}
+}
+
+func oldest(l projections.MailboxLine) events.Time {
+	if l.Oldest == nil {
+		return 0
+	}
+	return *l.Oldest
+}
+
+// persons lists those of the policy, those who have a session here and those
+// whose mailbox holds something, by name.
+func (v *reading) persons(policy events.Policy, boxes []projections.MailboxLine) []projections.PersonLine {
+	names := v.s.Persons()
+	for _, p := range policy.Persons {
+		names = append(names, p.Name)
+	}
+	for _, l := range boxes {
+		if l.Kind == events.KindPerson {
+			names = append(names, l.Participant.Name())
+		}
+	}
+	slices.Sort(names)
+	lines := []projections.PersonLine{}
+	for _, name := range slices.Compact(names) {
+		l := v.s.PersonLine(name)
+		for _, p := range policy.Persons {
+			if p.Name == name {
+				l.Known, l.Roles = true, append(l.Roles, p.Roles...)
+			}
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// RefusalsRequest asks for a page of the refusals.
+type RefusalsRequest struct {
+	Code   string `json:"code,omitempty"` // empty: all
+	Cursor string `json:"cursor,omitempty"`
+	Limit  int    `json:"limit,omitempty"` // 0: OverviewDefault
+	At     string `json:"at,omitempty"`
+}
+
+// Refusals counts the refusals by their codes, and gives a page of them, the
+// latest first. It changes nothing.
+func (o *Ops) Refusals(q RefusalsRequest) (view projections.RefusalsView, refused *commands.Refusal, err error) {
+	refused, err = o.replay(q.At, projections.OverviewRows, func(v *reading, _ bool) error {
+		query := projections.RefusalsQuery{Code: q.Code}
+		r := pageOf(q.Limit, q.Cursor, "decklog refusals", &query.Limit, &query.Before, query.Resume)
+		if r != nil {
+			return refusal{r}
+		}
+		view = v.s.Refusals(query, v.r)
+		for i := range view.Refusals {
+			view.Refusals[i].Fix = commands.Code(view.Refusals[i].Code).Fix()
+		}
+		return nil
+	})
+	return view, refused, err
+}
+
+// HealthRequest asks how the ledger stands.
+type HealthRequest struct {
+	At string `json:"at,omitempty"`
+}
+
+// storing is what a ledger may tell of its store besides.
+type storing interface {
+	// Stored is how many bytes the ledger takes, and how its store makes commits
+	// durable.
+	Stored() (bytes int64, journal string, err error)
+}
+
+// Health says how the ledger stands. It changes nothing, and proves nothing:
+// that is what Verify is for.
+func (o *Ops) Health(q HealthRequest) (view projections.HealthView, refused *commands.Refusal, err error) {
+	refused, err = o.replay(q.At, projections.OverviewRows, func(v *reading, live bool) error {
+		view = v.s.Health(v.now)
+		if view.Position > 0 {
+			last, err := v.timeAt(view.Position)
+			if err != nil {
+				return err
+			}
+			view.Last = &last
+		}
+		return nil
+	})
+	if store, is := o.Ledger.(storing); is && refused == nil && err == nil && q.At == "" {
+		var bytes int64
+		if bytes, view.Journal, err = store.Stored(); err == nil {
+			view.SizeBytes = &bytes
+		}
+	}
+	return view, refused, err
+}
