@@ -140,6 +140,11 @@ type Tx interface {
 type Ledger interface {
 	View(func(Reader) error) error
 	Update(func(Tx) error) error
+	// Settled calls its function with the last state of the ledger, all of it
+	// durable, while nobody can append. It is for what a function does beside
+	// the ledger because of what it read there: that is done before anything else
+	// is appended, and no commit can fail and undo its reason.
+	Settled(func(Reader) error) error
 	Close() error
 }
 
@@ -155,6 +160,8 @@ var (
 	ErrNoSpace = errors.New("no space left for the ledger")
 	// ErrLocked says that another process holds the ledger longer than anybody should.
 	ErrLocked = errors.New("the ledger is held by another process")
+	// ErrBusy says that more wait to append than may; nothing was appended.
+	ErrBusy = errors.New("too many wait to append to the ledger")
 	// ErrReadOnly says that the ledger or its folder cannot be written.
 	ErrReadOnly = errors.New("the ledger cannot be written")
 	// ErrDamaged says that the file is no ledger, or no longer one.

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,6 +77,7 @@ var promises = []struct {
 	{"digests chain along each stream", digestsChain},
 	{"updates at the same time all append, one after the other", updatesSerialise},
 	{"of updates that read the same revision one wins", oneOfManyWins},
+	{"what is settled is the last state, and nobody appends meanwhile", settled},
 	{"a waiter is woken by a commit", waiterWoken},
 	{"a waiter whose context ends gets its error", waiterGivesUp},
 	{"closing wakes the waiters, and ends all use", closing},
@@ -943,6 +946,55 @@ func oneOfManyWins(l ledger) {
 			}
 		})
 		l.same("won and lost", []int{won, lost}, []int{1, writers - 1})
+	}
+}
+
+func settled(l ledger) {
+	l.must(l.append(batch("a", -1, "1")))
+	mine := errors.New("mine")
+	if err := l.Settled(func(events.Reader) error { return mine }); err != mine {
+		l.t.Errorf("settled gave %v", err)
+	}
+	together(func(n int) {
+		if n > 0 {
+			if err := l.append(batch(events.Stream(fmt.Sprint("of ", n)), -1, events.EventID(fmt.Sprint("of ", n)))); err != nil {
+				l.t.Error(err)
+			}
+			return
+		}
+		var appending atomic.Bool
+		ended := make(chan error)
+		if err := l.Settled(func(r events.Reader) error {
+			go func() {
+				ended <- l.Update(func(tx events.Tx) error {
+					appending.Store(true)
+					_, err := tx.Append(batch("b", -1, "2"))
+					return err
+				})
+			}()
+			var inside everything
+			for range 100 {
+				inside = readAll(l.t, r)
+				runtime.Gosched()
+			}
+			if appending.Load() || len(inside.Events) != int(inside.End) || inside.Events[0].ID != "1" {
+				l.t.Errorf("it sees %+v, and another appends: %v", inside, appending.Load())
+			}
+			if r.Rows().Put("k", []byte("v")) == nil {
+				l.t.Error("a row was put")
+			}
+			return nil
+		}); err != nil {
+			l.t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			l.t.Error(err)
+		}
+	})
+	l.same("end", l.everything().End, events.Position(writers+1))
+	l.must(l.Close())
+	if err := l.Settled(func(events.Reader) error { return nil }); err == nil {
+		l.t.Error("a closed ledger was settled")
 	}
 }
 

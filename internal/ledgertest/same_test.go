@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -41,6 +44,65 @@ func TestTheSQLiteLedgerDoesWhatTheMemoryLedgerDoes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Nobody can tell from what he is told, and from what is then to be read, that his
+// update was one of a group.
+func TestAGroupDoesWhatItsMembersWouldHaveDoneOneByOne(t *testing.T) {
+	folder, n := t.TempDir(), 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		disk, err := sqlite.Open(filepath.Join(folder, fmt.Sprint(n), "ledger.db"), fold,
+			sqlite.Grouped(sqlite.Groups{Members: 100, Longest: time.Hour, Queue: 100}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer disk.Close()
+		inMemory := memory.New(fold)
+		defer inMemory.Close()
+		for range rapid.IntRange(1, 5).Draw(t, "groups") {
+			var members []func(events.Ledger) []string
+			for range rapid.IntRange(1, 5).Draw(t, "members") {
+				members = append(members, update(t))
+			}
+			var alone [][]string
+			for _, do := range members {
+				alone = append(alone, do(inMemory))
+			}
+			if diff := cmp.Diff(alone, inOneGroup(t, disk, members)); diff != "" {
+				t.Fatalf("a group went another way (-one by one +group):\n%s", diff)
+			}
+			if diff := cmp.Diff(read(inMemory), read(disk)); diff != "" {
+				t.Fatalf("something reads otherwise (-one by one +group):\n%s", diff)
+			}
+		}
+	})
+}
+
+// inOneGroup does these in one group, in their order.
+func inOneGroup(t *rapid.T, l *sqlite.Ledger, members []func(events.Ledger) []string) [][]string {
+	told := make([][]string, len(members))
+	var running sync.WaitGroup
+	begun, queued := make(chan struct{}), make(chan struct{})
+	running.Go(func() {
+		if err := l.Update(func(events.Tx) error {
+			close(begun)
+			<-queued
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-begun
+	for n, do := range members {
+		running.Go(func() { told[n] = do(l) })
+		for l.Queued() <= n {
+			runtime.Gosched()
+		}
+	}
+	close(queued)
+	running.Wait()
+	return told
 }
 
 var errMine = errors.New("mine")

@@ -24,8 +24,8 @@ var (
 // outcome.
 //
 // A view reads the state that was current when it began, and holds up nobody.
-// Update calls wait for each other, so the function of one must not call
-// Update or Close.
+// Update and Settled calls wait for each other, so the function of one must not
+// call Update, Settled or Close.
 type Ledger struct {
 	project events.Projector
 	writing sync.Mutex            // held by the one Update that runs
@@ -74,6 +74,18 @@ func (l *Ledger) Update(fn func(events.Tx) error) error {
 	l.state.Store(t.state)
 	l.wake()
 	return nil
+}
+
+// Settled calls fn with the last state, which it stays until fn returns. An error
+// of fn is returned as it is.
+func (l *Ledger) Settled(fn func(events.Reader) error) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	s := l.state.Load()
+	if s == nil {
+		return fmt.Errorf("settle ledger: %w", errClosed)
+	}
+	return fn(reader{s})
 }
 
 // Close ends the ledger. Views that run go on; waiters are told. A second Close

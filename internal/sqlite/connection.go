@@ -48,6 +48,7 @@ type connection struct {
 	db         *sqlite3.Conn
 	busy       time.Duration            // its busy_timeout
 	statements map[string]*sqlite3.Stmt // prepared once, by their text
+	logPages   int                      // of the write-ahead log, after the last commit; counted for groups alone
 }
 
 // connect opens a file that is there.
@@ -166,6 +167,16 @@ func (c *connection) bind(sql string, args []any) (*sqlite3.Stmt, error) {
 	return s, nil
 }
 
+// commit makes the transaction durable. It gives SQLite's own error.
+func (c *connection) commit() error {
+	if file, err := c.db.FileControl("main", sqlite3.FCNTL_JOURNAL_POINTER); err == nil {
+		if log, is := file.(*logFile); is {
+			defer log.gather()()
+		}
+	}
+	return c.run("COMMIT")
+}
+
 // rollback ends the transaction, if there is one, without a trace.
 func (c *connection) rollback() {
 	if !c.db.GetAutocommit() {
@@ -250,6 +261,13 @@ func (p *pool) refuse(reason error) {
 	if p.refusal == nil {
 		p.refusal = reason
 	}
+}
+
+// refused is why none is lent any more; nil while they are.
+func (p *pool) refused() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refusal
 }
 
 // close waits until all connections are back, and closes them. None is lent any

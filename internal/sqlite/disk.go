@@ -59,12 +59,24 @@ func (f journalFile) WriteAt(p []byte, off int64) (int, error) {
 // may have died between its last write and its sync. Where this handle began the
 // log, has synced all that it wrote, and the log ends there and still has that
 // header, nobody has.
+//
+// While a commit gathers, what SQLite writes to the log, each frame in two parts,
+// goes to the file in few large writes, at the latest with the sync that the
+// commit ends with. Until then nobody reads it: the log's index, which says how far
+// the log reaches, follows the sync.
 type logFile struct {
 	journalFile
+	gathers  bool
+	gathered []byte // for the file, from the place at
+	at       int64
+
 	header  []byte // that this handle gave to an empty log
 	end     int64  // of what it wrote there
 	unsaved bool   // some of that, but for the header, is not synced
 }
+
+// gatheredMax bounds what is gathered, in bytes.
+const gatheredMax = 256 << 10
 
 // logHeaderBytes is how long the header of a log is.
 const logHeaderBytes = 32
@@ -79,7 +91,48 @@ func (f *logFile) WriteAt(p []byte, off int64) (int, error) {
 		f.header = nil
 	}
 	f.end = max(f.end, off+int64(len(p)))
-	return f.journalFile.WriteAt(p, off)
+	if !f.gathers {
+		return f.journalFile.WriteAt(p, off)
+	}
+	if off != f.at+int64(len(f.gathered)) || len(f.gathered)+len(p) > gatheredMax {
+		if err := f.flush(); err != nil {
+			return 0, err
+		}
+		f.at = off
+	}
+	f.gathered = append(f.gathered, p...)
+	return len(p), nil
+}
+
+// gather begins to gather, for one commit, and gives the function that ends it.
+// What was gathered and did not come to the file is forgotten: its commit failed,
+// and later another connection may write there.
+func (f *logFile) gather() (end func()) {
+	f.gathers = true
+	return func() { f.gathers, f.gathered = false, f.gathered[:0] }
+}
+
+func (f *logFile) flush() error {
+	if len(f.gathered) == 0 {
+		return nil
+	}
+	_, err := f.journalFile.WriteAt(f.gathered, f.at)
+	f.gathered = f.gathered[:0]
+	return err
+}
+
+func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.flush(); err != nil {
+		return 0, err
+	}
+	return f.journalFile.ReadAt(p, off)
+}
+
+func (f *logFile) Size() (int64, error) {
+	if err := f.flush(); err != nil {
+		return 0, err
+	}
+	return f.journalFile.Size()
 }
 
 func (f *logFile) isEmpty() bool {
@@ -89,7 +142,10 @@ func (f *logFile) isEmpty() bool {
 
 func (f *logFile) Truncate(size int64) error {
 	f.header = nil
-	err := f.journalFile.Truncate(size)
+	err := f.flush()
+	if err == nil {
+		err = f.journalFile.Truncate(size)
+	}
 	if err == nil && size == 0 {
 		err = f.journalFile.Sync(vfs.SYNC_NORMAL)
 	}
@@ -97,6 +153,9 @@ func (f *logFile) Truncate(size int64) error {
 }
 
 func (f *logFile) Sync(flags vfs.SyncFlag) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
 	if f.header != nil && !f.unsaved && f.isMine() {
 		return nil
 	}

@@ -53,10 +53,14 @@ func (l faultyLog) Sync(flags vfs.SyncFlag) error {
 // onFaulty opens a ledger on a system that can be made to fail.
 func onFaulty(t *testing.T) (*Ledger, *faulty) {
 	t.Helper()
+	return onFaultyIn(t, testOptions())
+}
+
+func onFaultyIn(t *testing.T, o options) (*Ledger, *faulty) {
+	t.Helper()
 	f := &faulty{VFSFilename: vfs.Find("os").(vfs.VFSFilename)}
 	vfs.Register("faulty", disk{f})
 	t.Cleanup(func() { vfs.Unregister("faulty") })
-	o := testOptions()
 	o.journal, o.vfs = journalWAL, "faulty"
 	return opened(t, filepath.Join(t.TempDir(), "ledger.db"), o), f
 }

@@ -72,6 +72,8 @@ type Ledger struct {
 	pulse       pulse
 	watch       watch
 	kept        kept
+	groups      *groups // nil: each Update commits by itself
+	onCommit    func(members, events int, took time.Duration)
 	scrub       bool      // a body was dropped, and may still be in the write-ahead log
 	inTheWay    time.Time // when a reader last kept it there
 }
@@ -85,6 +87,8 @@ type options struct {
 	lookEvery     time.Duration
 	vfs           string // SQLite's layer to the system
 	journal       string // empty for what the file system calls for
+	groups        *Groups
+	onCommit      func(members, events int, took time.Duration)
 }
 
 // Open opens the ledger at path, whose name should end in .db, and makes it
@@ -112,6 +116,14 @@ func Patience(most time.Duration) Option {
 	return func(o *options) { o.ticketWaitMax, o.busyTimeout = most, most }
 }
 
+// OnCommit has a function called after each commit that appended: of how many
+// Update calls it was made, how many events they appended, and how long the commit
+// itself took, which is nearly all of it waiting for the disk. The function must be
+// quick, and must not call the Ledger.
+func OnCommit(call func(members, events int, took time.Duration)) Option {
+	return func(o *options) { o.onCommit = call }
+}
+
 func open(path string, project events.Projector, o options) (*Ledger, error) {
 	path, err := makeFile(path)
 	if err != nil {
@@ -129,6 +141,11 @@ func open(path string, project events.Projector, o options) (*Ledger, error) {
 		project: project,
 		ticket:  ticket{path: beside + ".lock", waitMax: o.ticketWaitMax},
 		pulse:   pulse(beside + ".pulse"),
+
+		onCommit: o.onCommit,
+	}
+	if o.groups != nil {
+		l.groups = &groups{bounds: *o.groups, ahead: newAhead()}
 	}
 	l.connections.init(func() (*connection, error) { return connect(path, o) })
 	l.watch.init(l.end, o.lookEvery)
@@ -174,41 +191,144 @@ func (l *Ledger) View(fn func(events.Reader) error) (err error) {
 // place that holds the body's bytes. A reader may be in the way; then a later
 // Update tries again, and at the latest the last process to close the ledger.
 func (l *Ledger) Update(fn func(events.Tx) error) (err error) {
+	if l.groups != nil {
+		return l.updateInGroup(fn)
+	}
 	defer l.guard(&err)()
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	c, err := l.connections.lend()
+	c, err := l.beginWriting()
 	if err != nil {
 		return fmt.Errorf("update ledger: %w", err)
 	}
-	defer l.connections.giveBack(c)
-	if err := l.ticket.take(); err != nil {
-		return fmt.Errorf("update ledger: %w", err)
-	}
-	defer l.ticket.giveBack()
-	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
-		return fmt.Errorf("update ledger: %w", err)
-	}
-	faults.Point("began")
+	defer l.endWriting(c)
 	t := &tx{reader: &reader{c: c, kept: l.kept.take()}, project: l.project}
 	defer t.end()
 	if err := fn(t); err != nil {
 		return err
 	}
-	if err := l.commit(c, t); err != nil {
+	err = t.alive()
+	if err == nil {
+		err = l.commit(c, commit{members: 1, events: t.appended, last: t.last, dropped: t.dropped})
+	}
+	if err != nil {
 		return fmt.Errorf("update ledger: %w", err)
 	}
 	l.kept.giveBack(t.kept)
 	return nil
 }
 
-// commit makes the transaction durable, and tells those who wait.
-func (l *Ledger) commit(c *connection, t *tx) error {
-	if err := t.alive(); err != nil {
+// Settled calls fn with the last state of the ledger, all of it durable, which
+// it stays until fn returns: nobody appends meanwhile. It is never part of a
+// group, in which it would see what may yet be undone. An error of fn is returned
+// as it is.
+func (l *Ledger) Settled(fn func(events.Reader) error) (err error) {
+	defer l.guard(&err)()
+	c, err := l.beginWriting()
+	if err != nil {
+		return fmt.Errorf("settle ledger: %w", err)
+	}
+	defer l.endWriting(c)
+	kept := l.writersKept()
+	r := &reader{c: c, kept: kept.take()}
+	defer r.end()
+	if err := fn(r); err != nil {
 		return err
 	}
+	kept.giveBack(r.kept)
+	return nil
+}
+
+// beginWriting begins a write transaction: it takes the turn among the calls of
+// this process, then among the processes, then SQLite's own lock.
+func (l *Ledger) beginWriting() (*connection, error) {
+	var (
+		c             *connection
+		ticket, begun bool
+	)
+	l.writing.Lock()
+	defer func() {
+		if begun {
+			return
+		}
+		if ticket {
+			l.ticket.giveBack()
+		}
+		if c != nil {
+			l.giveBackWriter(c)
+		}
+		l.writing.Unlock()
+	}()
+	c, err := l.lendWriter()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.ticket.take(); err != nil {
+		return nil, err
+	}
+	ticket = true
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return nil, err
+	}
+	begun = true
+	faults.Point("began")
+	return c, nil
+}
+
+// endWriting ends it, without a trace if it was not committed.
+func (l *Ledger) endWriting(c *connection) {
+	defer l.writing.Unlock()
+	defer l.ticket.giveBack()
+	defer l.giveBackWriter(c)
+	c.rollback()
+}
+
+// lendWriter lends the connection that a write transaction has. Groups have one
+// of their own, so that no view keeps them waiting.
+func (l *Ledger) lendWriter() (*connection, error) {
+	if l.groups == nil {
+		return l.connections.lend()
+	}
+	if err := l.connections.refused(); err != nil || l.groups.writer != nil {
+		return l.groups.writer, err
+	}
+	c, err := l.connections.connect()
+	if err == nil {
+		err = c.forGroups()
+	}
+	l.groups.writer = c
+	return c, err
+}
+
+func (l *Ledger) giveBackWriter(c *connection) {
+	switch {
+	case l.groups == nil:
+		l.connections.giveBack(c)
+	case !c.db.GetAutocommit():
+		l.groups.writer = nil
+		c.close() // it could not roll back
+	}
+}
+
+// writersKept is what the fold knows of the rows, for who writes.
+func (l *Ledger) writersKept() *kept {
+	if l.groups != nil {
+		return &l.groups.kept // the views would take it away
+	}
+	return &l.kept
+}
+
+// commit is a write transaction that is to become durable.
+type commit struct {
+	members int // how many Update calls
+	events  int // how many they appended
+	last    events.Position
+	dropped bool // a body
+}
+
+// commit makes a transaction durable, and tells those who wait.
+func (l *Ledger) commit(c *connection, what commit) error {
 	faults.Point("before-commit")
-	switch err := c.run("COMMIT"); {
+	began := time.Now()
+	switch err := c.commit(); {
 	case err == nil:
 		faults.Point("after-commit")
 	case errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.BUSY):
@@ -219,12 +339,15 @@ func (l *Ledger) commit(c *connection, t *tx) error {
 		l.watch.saw(0, err)
 		return err
 	}
-	if t.appended {
+	if what.events > 0 {
+		if l.onCommit != nil {
+			l.onCommit(what.members, what.events, time.Since(began))
+		}
 		l.pulse.ring()
 		faults.Point("pulse-rung")
-		l.watch.saw(t.last, nil)
+		l.watch.saw(what.last, nil)
 	}
-	l.scrub = l.scrub || t.dropped
+	l.scrub = l.scrub || what.dropped
 	if l.scrub && time.Since(l.inTheWay) > scrubEvery {
 		faults.Point("before-scrub")
 		if l.scrub = c.emptyLog() != nil; l.scrub {
@@ -245,7 +368,14 @@ func (l *Ledger) Close() (err error) {
 	defer l.writing.Unlock()
 	defer l.ticket.close()
 	faults.Point("closing")
-	if err := l.connections.close(); err != nil {
+	if l.groups != nil {
+		l.groups.movers.Wait()
+		if c := l.groups.writer; c != nil {
+			err = c.close()
+			l.groups.writer = nil
+		}
+	}
+	if err := errors.Join(err, l.connections.close()); err != nil {
 		return fmt.Errorf("close ledger: %w", err)
 	}
 	return nil
@@ -262,14 +392,23 @@ func (l *Ledger) guard(err *error) (end func()) {
 		debug.SetPanicOnFault(before)
 		switch p := recover().(type) {
 		case nil:
-		case interface{ Addr() uintptr }:
-			*err = fmt.Errorf("%w: the log's index cannot be read: %v", events.ErrUnknown, p)
-			l.connections.refuse(*err)
-			l.watch.saw(0, *err)
+		case addressed:
+			*err = l.faulted(p)
 		default:
 			panic(p)
 		}
 	}
+}
+
+// addressed is what a fault of memory panics with.
+type addressed interface{ Addr() uintptr }
+
+// faulted ends the use of the ledger after a fault of memory.
+func (l *Ledger) faulted(p addressed) error {
+	err := fmt.Errorf("%w: the log's index cannot be read: %v", events.ErrUnknown, p)
+	l.connections.refuse(err)
+	l.watch.saw(0, err)
+	return err
 }
 
 // kept is what the fold knows of the rows, from one transaction to the next that

@@ -78,15 +78,17 @@ func raw(t testing.TB, path, sql string) error {
 
 func TestTheLedgerKeepsTheContract(t *testing.T) {
 	for _, journal := range []string{journalWAL, journalDelete} {
-		t.Run(journal, func(t *testing.T) {
-			ledgertest.Contract(t, func(t *testing.T, p events.Projector) events.Ledger {
-				o := testOptions()
-				o.journal = journal
-				l, err := open(filepath.Join(t.TempDir(), "ledger.db"), p, o)
-				must(t, err)
-				return l
+		for name, groups := range map[string]*Groups{"": nil, " in groups": &DefaultGroups} {
+			t.Run(journal+name, func(t *testing.T) {
+				ledgertest.Contract(t, func(t *testing.T, p events.Projector) events.Ledger {
+					o := testOptions()
+					o.journal, o.groups = journal, groups
+					l, err := open(filepath.Join(t.TempDir(), "ledger.db"), p, o)
+					must(t, err)
+					return l
+				})
 			})
-		})
+		}
 	}
 }
 

@@ -18,15 +18,17 @@ const lookEvery = time.Second
 
 // Wait returns nil once the ledger's end lies after the given position,
 // whichever process appended, or the context's error when that comes first. A
-// waiter is woken; it does not poll.
+// waiter is woken; it does not poll, and while the watch can be relied on it does
+// not look either: any number of waiters cost one look a commit.
 func (l *Ledger) Wait(ctx context.Context, after events.Position) error {
-	l.watch.start(string(l.pulse))
-	// Look only now: what is committed from here on wakes the watch.
-	end, err := l.end()
-	if err != nil {
-		return fmt.Errorf("wait for the ledger: %w", err)
+	if l.watch.start(string(l.pulse)) {
+		// Look only now: what is committed from here on wakes the watch.
+		end, err := l.watch.look()
+		if err != nil {
+			return fmt.Errorf("wait for the ledger: %w", err)
+		}
+		l.watch.looked(end)
 	}
-	l.watch.saw(end, nil)
 	for {
 		end, changed, err := l.watch.seen()
 		switch {
@@ -66,11 +68,16 @@ type watch struct {
 	stop    chan struct{} // nil until somebody waits
 	stopped chan struct{}
 	closed  bool
+	sure    bool // somebody has looked since the pulse is watched: nothing is missed
+	blind   bool // the pulse is not watched
+	// news is for the goroutine that wakes the waiters: to wake ten thousand takes
+	// longer than to append, and who appends holds the ledger's turn.
+	news chan struct{}
 }
 
 func (w *watch) init(look func() (events.Position, error), every time.Duration) {
 	w.look, w.lookEvery = look, every
-	w.changed = make(chan struct{})
+	w.changed, w.news = make(chan struct{}), make(chan struct{}, 1)
 }
 
 // seen is how far the ledger was seen to reach, and what is closed when it is
@@ -81,7 +88,7 @@ func (w *watch) seen() (events.Position, <-chan struct{}, error) {
 	return w.end, w.changed, w.err
 }
 
-// saw notes a look.
+// saw notes a look, or a commit of this process, and has the waiters told.
 func (w *watch) saw(end events.Position, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,25 +96,45 @@ func (w *watch) saw(end events.Position, err error) {
 		return
 	}
 	w.end, w.err = max(w.end, end), err
-	w.tell()
+	if w.stop == nil {
+		return // nobody waits yet
+	}
+	select {
+	case w.news <- struct{}{}:
+	default: // it is told already, and will look at what is so then
+	}
 }
 
-// tell wakes all who wait. It is called under mu.
-func (w *watch) tell() {
-	close(w.changed)
-	w.changed = make(chan struct{})
-}
-
-// start watches the pulse from now until close. Where the kernel has no watch
-// left to give, only the looks at lookEvery remain.
-func (w *watch) start(pulse string) {
+// looked notes the look of a waiter.
+func (w *watch) looked(end events.Position) {
+	w.saw(end, nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stop != nil || w.closed {
-		return
+	w.sure = !w.blind
+}
+
+// tell wakes all who wait.
+func (w *watch) tell() {
+	w.mu.Lock()
+	told := w.changed
+	w.changed = make(chan struct{})
+	w.mu.Unlock()
+	close(told)
+}
+
+// start watches the pulse from now until close, and says whether a waiter has to
+// look for himself. Where the kernel has no watch left to give, all have to, and
+// only the looks at lookEvery remain.
+func (w *watch) start(pulse string) (look bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stop == nil && !w.closed {
+		w.stop, w.stopped = make(chan struct{}), make(chan struct{})
+		watcher := watchFile(pulse)
+		w.blind = watcher == nil
+		go w.follow(watcher, w.stop, w.stopped)
 	}
-	w.stop, w.stopped = make(chan struct{}), make(chan struct{})
-	go w.follow(watchFile(pulse), w.stop, w.stopped)
+	return !w.sure
 }
 
 // watchFile watches a file, which it makes if need be; nil when it cannot.
@@ -145,26 +172,40 @@ func (w *watch) follow(watcher *fsnotify.Watcher, stop, stopped chan struct{}) {
 		case _, open := <-touched:
 			if !open {
 				touched, missed = nil, nil
+				w.lose()
 			}
 		case <-missed:
 		case <-tick.C:
+		case <-w.news:
+			w.tell()
+			continue
 		}
 		w.saw(w.look())
 	}
+}
+
+// lose notes that the pulse is watched no more.
+func (w *watch) lose() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sure, w.blind = false, true
 }
 
 // close ends the watch, and tells the waiters.
 func (w *watch) close() {
 	w.mu.Lock()
 	stop, stopped := w.stop, w.stopped
-	if !w.closed {
+	first := !w.closed
+	if first {
 		w.closed, w.err = true, errClosed
-		w.tell()
 		if stop != nil {
 			close(stop)
 		}
 	}
 	w.mu.Unlock()
+	if first {
+		w.tell()
+	}
 	if stopped != nil {
 		<-stopped
 	}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -14,6 +15,8 @@ import (
 const (
 	scanPage    = 8
 	scanPageMax = 512
+	// scanPageKnown is that of a group: a prefix with fewer rows is remembered.
+	scanPageKnown = 32
 )
 
 // table is the rows of the views in one transaction.
@@ -31,6 +34,11 @@ func (t table) Kept() any     { return t.kept }
 func (t table) Keep(fold any) { t.kept = fold }
 
 func (t table) Get(key string) (value []byte, err error) {
+	if a := t.ahead(); a != nil {
+		if value, there := a.get(key); there {
+			return value, nil
+		}
+	}
 	err = t.query("row", func(s *sqlite3.Stmt) { value = s.ColumnBlob(0, []byte{}) },
 		`SELECT value FROM rows WHERE key = ?`, []byte(key))
 	return value, err
@@ -43,14 +51,24 @@ func (t table) Put(key string, value []byte) error {
 	if err := t.tx.alive(); err != nil {
 		return fmt.Errorf("put row: %w", err)
 	}
-	faults.Point("before-row")
-	switch {
-	case key == "":
-		return rows.ErrEmptyKey
-	case value == nil:
-		return t.tx.write("remove row", `DELETE FROM rows WHERE key = ?`, []byte(key))
+	if a := t.ahead(); a != nil && key != "" {
+		t.tx.writes++
+		a.put(key, value)
+		if a.bytes > aheadBytesMax {
+			return t.tx.handOver()
+		}
+		return nil
 	}
-	return t.tx.write("put row", `REPLACE INTO rows (key, value) VALUES (?, ?)`, []byte(key), value)
+	faults.Point("before-row")
+	return writeRow(func(sql string, args ...any) error { return t.tx.write("put row", sql, args...) }, key, value)
+}
+
+// ahead is what the group holds of the rows; nil outside of one.
+func (t table) ahead() *ahead {
+	if t.tx == nil || t.c == nil {
+		return nil
+	}
+	return t.tx.ahead
 }
 
 // Scan visits rows as [events.Rows] says, and what visit puts as [rows.Rows]
@@ -58,7 +76,7 @@ func (t table) Put(key string, value []byte) error {
 func (t table) Scan(prefix, after string, backward bool, visit func(key string, value []byte) bool) error {
 	for limit := scanPage; ; limit = min(2*limit, scanPageMax) {
 		writes := t.writes()
-		page, err := t.page(prefix, after, backward, limit)
+		page, last, more, err := t.page(prefix, after, backward, limit)
 		if err != nil {
 			return err
 		}
@@ -74,8 +92,11 @@ func (t table) Scan(prefix, after string, backward bool, visit func(key string, 
 				break // the rest of the page is old
 			}
 		}
-		if len(page) < limit && t.writes() == writes {
-			return nil
+		if t.writes() == writes {
+			if !more {
+				return nil
+			}
+			after = last
 		}
 	}
 }
@@ -92,8 +113,35 @@ type row struct {
 	value []byte
 }
 
-func (t table) page(prefix, after string, backward bool, limit int) (page []row, err error) {
+// page gives the next rows of a scan, the last key that it has looked at, and
+// whether there may be more behind it.
+func (t table) page(prefix, after string, backward bool, limit int) (page []row, last string, more bool, err error) {
 	from, to := rows.Bounds(prefix, after, backward)
+	a := t.ahead()
+	if a == nil {
+		page, err = t.stored(from, to, backward, limit)
+		page, last, more = over(page, nil, backward, limit)
+		return page, last, more, err
+	}
+	put := within(&a.rows, from, to, backward)
+	if a.known[prefix] {
+		page, _, _ = over(within(&a.file, from, to, backward), put, backward, math.MaxInt)
+		return page, "", false, nil
+	}
+	limit = max(limit, scanPageKnown)
+	stored, err := t.stored(from, to, backward, limit)
+	if err != nil {
+		return nil, "", false, err
+	}
+	if after == "" && len(stored) < limit {
+		a.learn(prefix, stored)
+	}
+	page, last, more = over(stored, put, backward, limit)
+	return page, last, more, nil
+}
+
+// stored gives the next rows of a range of keys as the file has them.
+func (t table) stored(from, to string, backward bool, limit int) (found []row, err error) {
 	sql := `SELECT key, value FROM rows WHERE key >= ?1 `
 	if to != "" {
 		sql += `AND key < ?2 `
@@ -104,7 +152,7 @@ func (t table) page(prefix, after string, backward bool, limit int) (page []row,
 		sql += `ORDER BY key LIMIT ?3`
 	}
 	err = t.query("rows", func(s *sqlite3.Stmt) {
-		page = append(page, row{string(s.ColumnRawBlob(0)), s.ColumnBlob(1, []byte{})})
+		found = append(found, row{string(s.ColumnRawBlob(0)), s.ColumnBlob(1, []byte{})})
 	}, sql, []byte(from), []byte(to), int64(limit))
-	return page, err
+	return found, err
 }

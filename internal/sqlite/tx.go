@@ -16,12 +16,22 @@ type tx struct {
 	project events.Projector
 	failed  error
 
-	last     events.Position // of the ledger, and the running maximum of its times
-	high     events.Time     //   there; both known from the first append on
-	appended bool
+	placed
+	appended int  // events
 	dropped  bool // a body
 	writes   int
 	asked    asked
+
+	// In a group:
+	ahead *ahead // what is put and not yet written
+	saved bool   // its savepoint is open: it has written to SQLite
+}
+
+// placed is where the ledger ends, as a transaction goes on with it by itself.
+type placed struct {
+	last  events.Position // of the ledger, and the running maximum of its times
+	high  events.Time     //   there
+	known bool            // from the first append on
 }
 
 // alive is why the transaction can do nothing more; nil while it can.
@@ -44,10 +54,38 @@ func (t *tx) write(what, sql string, args ...any) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	t.writes++
-	if err := t.c.exec(sql, args...); err != nil {
+	err := t.save()
+	if err == nil {
+		err = t.c.exec(sql, args...)
+	}
+	if err != nil {
 		t.failed = fmt.Errorf("%s: %w", what, err)
 		return t.failed
 	}
+	return nil
+}
+
+// save opens the savepoint of a group's member, unless it has.
+func (t *tx) save() error {
+	if t.ahead == nil || t.saved {
+		return nil
+	}
+	err := t.c.exec("SAVEPOINT member")
+	t.saved = err == nil
+	return err
+}
+
+// handOver writes the rows that the group holds, because they have become many.
+func (t *tx) handOver() error {
+	err := t.save()
+	if err == nil {
+		err = t.ahead.write(t.c.exec)
+	}
+	if err != nil {
+		t.failed = fmt.Errorf("put row: %w", err)
+		return t.failed
+	}
+	t.ahead.leave()
 	return nil
 }
 
@@ -149,12 +187,14 @@ func (t *tx) record(b events.Batch, head events.Revision, digest events.Digest) 
 
 // findLast reads what the transaction then carries on by itself.
 func (t *tx) findLast() error {
-	if t.appended {
+	if t.known {
 		return nil
 	}
-	return t.query("last event", func(s *sqlite3.Stmt) {
+	err := t.query("last event", func(s *sqlite3.Stmt) {
 		t.last, t.high = events.Position(s.ColumnInt64(0)), events.Time(s.ColumnInt64(1))
 	}, `SELECT position, high FROM events ORDER BY position DESC LIMIT 1`)
+	t.known = err == nil
+	return err
 }
 
 // store writes an event, its body, and what it makes of earlier bodies.
@@ -166,7 +206,8 @@ func (t *tx) store(r events.Recorded, p events.Proposed) error {
 		r.Data, r.Digest[:], int64(r.High)); err != nil {
 		return err
 	}
-	t.last, t.high, t.appended = r.Position, r.High, true
+	t.last, t.high = r.Position, r.High
+	t.appended++
 	faults.Point("event-stored")
 	if b := p.Body; b != nil {
 		if err := t.write("store body of "+string(r.ID),
@@ -189,6 +230,9 @@ func (t *tx) store(r events.Recorded, p events.Proposed) error {
 func (t *tx) ClearRows() error {
 	t.kept = nil
 	err := t.write("clear rows", `DELETE FROM rows`)
+	if err == nil && t.ahead != nil {
+		t.ahead.leave()
+	}
 	faults.Point("rows-cleared")
 	return err
 }
