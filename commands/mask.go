@@ -223,6 +223,7 @@ var secretShapes = sync.OnceValue(func() []secretShape {
 		{kind: "stripe-key", words: words("sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"), pattern: pattern(`(?:[sr]k_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{20,})`)},
 		{kind: "google-api-key", words: words("aiza"), pattern: pattern(`AIza[\w-]{35}`)},
 		{kind: "google-oauth", words: words("ya29.", "gocspx-"), pattern: pattern(`(?:ya29\.[\w.-]{20,}|GOCSPX-[\w-]{20,})`)},
+		{kind: "decklog-token", words: words("dlk_"), pattern: pattern(`dlk_[a-z0-9]{4,16}_[a-z2-7]{40,}`)},
 		{kind: "npm-token", words: words("npm_"), pattern: pattern(`npm_[A-Za-z0-9]{30,}`)},
 		{kind: "npm-token", words: words("_auth"), pattern: pattern(`(?m)(?:^|:)_auth(?:Token)?\s*=\s*["']?([\w+/=.-]{16,})`), inside: true},
 		{kind: "pypi-token", words: words("pypi-"), pattern: pattern(`pypi-AgE[\w-]{16,}`)},
