@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"decklog/internal/bell"
+	"decklog/internal/runs"
 )
 
 func main() {
@@ -27,25 +28,34 @@ func main() {
 		return
 	}
 	input, err := readAll(os.Stdin)
-	if err == nil && quiet(input, os.Args[1:]) {
-		return
+	folder := ledgerFolder(os.Args[1:])
+	var went runs.Outcome
+	if err == nil {
+		went = quiet(input, folder, os.Args[1:])
 	}
-	handOver(input, os.Args[1:])
+	if went == "" {
+		if handOver(input, os.Args[1:]) {
+			return // the full program told how it went
+		}
+		went = runs.Failed
+	}
+	if folder != "" {
+		runs.Tell(folder, runs.Told{Harness: os.Args[1], Outcome: went, Took: runs.Took(os.Getenv)})
+	}
 }
 
-// quiet says whether the run has nothing to do, and notes what it saw of the
-// session. When in doubt it has.
-func quiet(input []byte, args []string) bool {
-	folder := ledgerFolder(args)
+// quiet says how the run went when it has nothing to do, and notes what it saw of
+// the session. Empty, also when in doubt: it has.
+func quiet(input []byte, folder string, args []string) runs.Outcome {
 	if folder == "" {
-		return false
+		return ""
 	}
 	in, whole := scan(input)
 	if args[0] == "cursor" {
 		in.session = in.conversation
 	}
 	if !whole || in.session == "" {
-		return false
+		return ""
 	}
 	busy := true
 	switch in.event {
@@ -56,25 +66,28 @@ func quiet(input []byte, args []string) bool {
 	case "Stop", "AfterAgent", "session.idle", "stop":
 		busy = false
 	default:
-		return false // a session's start and end are never left out, nor what comes before a tool
+		return "" // a session's start and end are never left out, nor what comes before a tool
 	}
 	if in.agent != "" || strings.Contains(in.transcript, "/subagents/agent-") {
-		return true // a subagent runs its parent's hooks, and takes nothing
+		return runs.Passed // a subagent runs its parent's hooks, and takes nothing
 	}
 	if file := filepath.Base(in.transcript); strings.HasPrefix(file, "rollout-") && !strings.HasSuffix(file, "-"+in.session+".jsonl") {
-		return false // perhaps a subagent's too
+		return "" // perhaps a subagent's too
 	}
 	now := now()
 	bells := bell.Beside(folder)
 	if bells.Rings(in.session, now) {
-		return bells.Ignores(in.session, in.cwd)
+		if bells.Ignores(in.session, in.cwd) {
+			return runs.Ignored
+		}
+		return ""
 	}
 	note := bell.NotePath(folder, bell.Name(in.session))
 	if bell.Delegating(note) {
-		return false // what ends that must be noted
+		return "" // what ends that must be noted
 	}
 	_ = bell.Note(note, busy, now) // worth no failure
-	return true
+	return runs.Nothing
 }
 
 // ledgerFolder is the folder of the ledger's file; empty when the ledger is not

@@ -25,6 +25,7 @@ func refused(r *commands.Refusal) error { return fault{string(r.Code), r.Message
 
 // tell says what went wrong in one line, and notes it.
 func (v *visit) tell(f fault) {
+	v.faulty = true
 	v.say("%s: %s", f.code, f.says)
 	if v.notes == nil {
 		return

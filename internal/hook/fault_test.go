@@ -209,7 +209,7 @@ func TestALedgerThatCannotBeOpenedIsAFaultWithItsTime(t *testing.T) {
 			s.faulty(code, func() *answer {
 				run, a := s.run(harnessOfInput(name), strings.NewReader(given(t, name)))
 				a.event = eventOf(t, name)
-				run.Open = func() (*ops.Ops, hook.Notes, error) { return nil, s.notes, fmt.Errorf("open ledger: %w", cause) }
+				run.Open = func() (ops.Operations, hook.Notes, error) { return nil, s.notes, fmt.Errorf("open ledger: %w", cause) }
 				run.Do()
 				return a
 			})
@@ -221,7 +221,7 @@ func TestALedgerThatCannotBeOpenedHidesNoFaultOfTheInput(t *testing.T) {
 	s := newStage(t)
 	s.faulty("bad_input", func() *answer {
 		run, a := s.run("codex", strings.NewReader("garbage"))
-		run.Open = func() (*ops.Ops, hook.Notes, error) { return nil, s.notes, events.ErrLocked }
+		run.Open = func() (ops.Operations, hook.Notes, error) { return nil, s.notes, events.ErrLocked }
 		run.Do()
 		return a
 	})
@@ -230,7 +230,7 @@ func TestALedgerThatCannotBeOpenedHidesNoFaultOfTheInput(t *testing.T) {
 func TestWithoutNotesTheFaultIsStillSaid(t *testing.T) {
 	s := newStage(t)
 	run, a := s.run("codex", strings.NewReader(given(t, "codex/stop")))
-	run.Open = func() (*ops.Ops, hook.Notes, error) { return nil, nil, events.ErrLocked }
+	run.Open = func() (ops.Operations, hook.Notes, error) { return nil, nil, events.ErrLocked }
 	run.Do()
 	if a.stdout.Len() > 0 || !strings.HasPrefix(a.stderr.String(), "decklog hook codex: ledger_locked: ") {
 		t.Errorf("prints %q, says %q", a.stdout.String(), a.stderr.String())
@@ -510,7 +510,7 @@ func TestAPanicIsAFault(t *testing.T) {
 	}
 	s := newStage(t)
 	run, a := s.run("codex", strings.NewReader(given(t, "codex/stop")))
-	run.Open = func() (*ops.Ops, hook.Notes, error) { panic("arithmetic") }
+	run.Open = func() (ops.Operations, hook.Notes, error) { panic("arithmetic") }
 	run.Do()
 	if a.stdout.Len() > 0 || a.stderr.String() != "decklog hook codex: panic: arithmetic\n" {
 		t.Errorf("prints %q, says %q", a.stdout.String(), a.stderr.String())

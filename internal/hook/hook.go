@@ -15,6 +15,7 @@ import (
 	"decklog/internal/callers"
 	"decklog/internal/faults"
 	"decklog/internal/ops"
+	"decklog/internal/runs"
 	"decklog/internal/workdir"
 )
 
@@ -41,7 +42,7 @@ type Run struct {
 	Callers callers.Callers
 	// Open opens the ledger; what it costs is only paid when there is something
 	// to do. It gives the notes beside it also when it fails.
-	Open func() (*ops.Ops, Notes, error)
+	Open func() (ops.Operations, Notes, error)
 	Now  func() events.Time
 	// Age is how long ago this process began.
 	Age func() time.Duration
@@ -49,6 +50,8 @@ type Run struct {
 	Process func(harness string) (events.Process, bool)
 	// Code names an error for whoever reads of it in the notes.
 	Code func(error) string
+	// Went is told how each run went that takes part. It may be nil.
+	Went func(harness string, how runs.Outcome)
 }
 
 // Notes is where a hook run leaves what it observed, and what went wrong.
@@ -70,12 +73,18 @@ func (r *Run) Do() {
 	if strings.EqualFold(r.Environ("DECKLOG"), "off") {
 		return
 	}
-	v := &visit{Run: r}
+	v := &visit{Run: r, went: runs.Nothing}
 	// A panic would end the process with exit code 2, and by that a hook forbids
 	// its harness to go on: a prompt would be lost.
 	defer func() {
 		if p := recover(); p != nil {
 			v.tell(fault{"panic", fmt.Sprint(p)})
+		}
+		if v.faulty {
+			v.went = runs.Failed
+		}
+		if r.Went != nil {
+			r.Went(r.Harness, v.went)
 		}
 	}()
 	v.now = r.Now()
@@ -92,8 +101,10 @@ type visit struct {
 	in         input
 	harness    *harness
 	moment     moment
-	ops        *ops.Ops
+	ops        ops.Operations
 	notes      Notes
+	went       runs.Outcome
+	faulty     bool // something went wrong, whatever it did besides
 }
 
 func (v *visit) session() events.SessionID { return events.SessionID(v.in.Session) }
@@ -105,6 +116,7 @@ func (v *visit) work() (err error) {
 		return v.stampCall()
 	}
 	if wrong == nil && v.moment == nothing {
+		v.went = runs.Passed
 		return nil
 	}
 	if wrong == nil && v.silent() {
@@ -118,7 +130,7 @@ func (v *visit) work() (err error) {
 		return err
 	}
 	defer func() {
-		if closing := v.ops.Ledger.Close(); err == nil {
+		if closing := v.ops.Close(); err == nil {
 			err = closing
 		}
 	}()
@@ -180,14 +192,19 @@ func (v *visit) serve() error {
 	case err != nil:
 		return err
 	case !v.takesPart(policy):
-		return v.ops.Ignore(v.ignored) // so that the next run need not ask
+		v.went = runs.Ignored
+		return v.ops.Ignore(ops.IgnoreRequest{Policy: policy.Sessions.Ignore, Roots: v.ignored(policy)}) // so that the next run need not ask
 	case standing == ops.Ended:
+		v.went = runs.Passed
 		return nil
 	case v.moment == end:
+		v.went = runs.Ended
 		return v.leave(standing)
 	case v.moment == before && standing != ops.Here:
+		v.went = runs.Passed
 		return nil
 	case v.moment == before:
+		v.went = runs.Passed
 		return v.notes.Delegate(v.session(), true)
 	case v.moment == start, standing != ops.Here:
 		if err := v.join(); err != nil {
@@ -289,15 +306,21 @@ func (v *visit) source() events.Source {
 // the same messages come again, as a repeat.
 func (v *visit) deliver() (printed bool, err error) {
 	late := func() bool { return v.Age() > LateAfter }
-	if v.moment == stop && v.in.letsGo() && !late() {
+	switch {
+	case v.moment == stop && v.in.letsGo() && !late():
+		v.went = runs.Passed
 		return false, v.seekAll()
-	}
-	if late() || slices.Contains(v.harness.deaf, v.moment) || v.withSubagent() {
+	case late():
+		v.went = runs.Late
+		return false, nil
+	case slices.Contains(v.harness.deaf, v.moment), v.withSubagent():
+		v.went = runs.Passed
 		return false, nil
 	}
 	request := ops.LeaseRequest{
 		Asker: ops.Asker{As: v.in.Session}, Harness: v.harness.name, Hook: v.in.Event, Budget: v.harness.budget,
-		Markup: v.harness.markup(v.moment), Stopping: v.moment == stop, Late: late,
+		Markup: v.harness.markup(v.moment), Stopping: v.moment == stop,
+		Late: late, Within: (LateAfter - v.Age()).Microseconds(),
 	}
 	if v.Bells == (bell.Bells{}) { // else the bell has said so already
 		switch waits, err := v.ops.Waits(request); {
@@ -330,6 +353,7 @@ func (v *visit) deliver() (printed bool, err error) {
 	if r != nil {
 		return true, refused(r)
 	}
+	v.went = runs.Delivered
 	return true, err
 }
 

@@ -20,7 +20,7 @@ import (
 	"decklog/commands"
 	"decklog/events"
 	"decklog/internal/bell"
-	"decklog/internal/cli"
+	"decklog/internal/failure"
 	"decklog/internal/hook"
 	"decklog/internal/memory"
 	"decklog/internal/notes"
@@ -73,7 +73,7 @@ func newStage(t testing.TB) *stage {
 		now: events.At(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)), process: map[string]events.Process{}, dead: map[events.Process]bool{},
 		environ: map[string]string{}, policy: events.DefaultPolicy(),
 		world: func(l ops.Ledger) ops.Ledger { return l }, beside: func(n *notes.Notes) hook.Notes { return n },
-		stdout: func(w io.Writer) io.Writer { return w }, code: func(err error) string { return cli.FailureOf(err).Code },
+		stdout: func(w io.Writer) io.Writer { return w }, code: func(err error) string { return failure.Of(err).Code },
 	}
 	s.policy.Limits.SessionRate, s.policy.Limits.DeviceRate, s.policy.Limits.PersonRate = 0, 0, 0
 	s.Ops = &ops.Ops{Ledger: s.ledger, World: ops.World{
@@ -128,7 +128,7 @@ func (s *stage) run(harness string, stdin io.Reader) (*hook.Run, *answer) {
 		Harness: harness, Stdin: stdin, Stdout: s.stdout(&a.stdout), Stderr: &a.stderr,
 		Environ: func(name string) string { return s.environ[name] },
 		Bells:   s.bells, Beside: s.beside(s.notes),
-		Open: func() (*ops.Ops, hook.Notes, error) {
+		Open: func() (ops.Operations, hook.Notes, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.opened++

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"decklog/internal/callers"
+	"decklog/internal/runs"
 	"decklog/internal/stamp"
 )
 
@@ -18,6 +19,7 @@ func (v *visit) callsUs() bool {
 // input back with a stamp in it, and notes the call, for a harness that names it
 // to the server but drops the stamp. A subagent calls as the session that runs it.
 func (v *visit) stampCall() error {
+	v.went = runs.Stamped
 	v.notes = v.Beside // where a fault is told; the ledger stays closed
 	key, err := v.Callers.MakeKey()
 	if err != nil {

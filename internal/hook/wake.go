@@ -92,7 +92,7 @@ func (w *Wake) listen(v *visit) (line string, err error) {
 	if v.ops, v.notes, err = v.Open(); err != nil {
 		return "", err
 	}
-	defer v.ops.Ledger.Close()
+	defer v.ops.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), w.For)
 	defer cancel()
 	for {
