@@ -8,9 +8,9 @@ import (
 // AlertRequest is an alert of a bot or a person.
 type AlertRequest struct {
 	Asker
-	Channel string
-	Body    []byte
-	Payload []byte // what came with it; may be left out
+	Channel string `json:"channel,omitempty"`
+	Body    Text   `json:"body"`
+	Payload Text   `json:"payload"` // what came with it; may be left out
 }
 
 // Alert begins a thread with an alert: it goes to the channel's triager, and to

@@ -8,10 +8,10 @@ import (
 // CardRequest says where the driven work of a thread stands.
 type CardRequest struct {
 	Asker
-	Thread  string
-	Subject []byte // blank: as the card says
-	Work    string // blank: as the card says
-	Status  string
+	Thread  string `json:"thread,omitempty"`
+	Subject Text   `json:"subject"`        // blank: as the card says
+	Work    string `json:"work,omitempty"` // blank: as the card says
+	Status  string `json:"status,omitempty"`
 }
 
 // CardReceipt says what the card says now. Its id is that of the card's message.

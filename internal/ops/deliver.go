@@ -14,14 +14,16 @@ import (
 // LeaseRequest asks for a participant's oldest messages.
 type LeaseRequest struct {
 	Asker
-	Harness  string
-	Hook     string // the harness's event that the run answers
-	Budget   int    // encoded bytes of the text; 0: BudgetDefault
-	Markup   render.Markup
-	Stopping bool // the session is about to end its turn
+	Harness  string        `json:"harness,omitempty"`
+	Hook     string        `json:"hook,omitempty"`      // the harness's event that the run answers
+	Budget   int           `json:"max_bytes,omitempty"` // encoded bytes of the text; 0: BudgetDefault
+	Markup   render.Markup `json:"markup,omitempty"`
+	Stopping bool          `json:"stopping,omitempty"` // the session is about to end its turn
 	// Late says whether the run began so long ago that its harness may have
-	// given it up; it then leases nothing. Nil: never.
-	Late func() bool
+	// given it up; it then leases nothing. Nil: never. Within is the same for a
+	// ledger in another process: how many microseconds from now on; 0: any time.
+	Late   func() bool `json:"-"`
+	Within int64       `json:"within_us,omitempty"`
 }
 
 // BudgetDefault is how many encoded bytes one lease holds at most, as a rule:
@@ -82,15 +84,15 @@ func (o *Ops) Waits(q LeaseRequest) (waits bool, err error) {
 }
 
 // Silence makes a session's bell silent when nothing waits for it and nothing is
-// leased, until something could fall due without an event. It looks in a write
-// transaction that writes nothing, and that is what makes it safe: what is
-// recorded after it rings again (see package bell).
+// leased, until something could fall due without an event. It looks where all is
+// settled: nothing that it sees may yet be undone, and what is recorded after it
+// rings again (see package bell).
 func (o *Ops) Silence(id events.SessionID) error {
 	if o.World.Bells == (bell.Bells{}) {
 		return nil
 	}
-	return o.Ledger.Update(func(tx events.Tx) error {
-		s := projections.On(tx.Rows())
+	return o.Ledger.Settled(func(r events.Reader) error {
+		s := projections.On(r.Rows())
 		if s.Fold() != projections.FoldVersion {
 			return s.Err()
 		}
@@ -112,20 +114,27 @@ func (o *Ops) Silence(id events.SessionID) error {
 	})
 }
 
+// IgnoreRequest says which directories' sessions take no part.
+type IgnoreRequest struct {
+	Policy []string `json:"policy"` // as the policy in force names them
+	Roots  []string `json:"roots"`  // what they are on the caller's machine
+}
+
 // Ignore notes beside the bells which directories' sessions take no part, so
-// that their hook runs need not ask. It is a write transaction that writes
-// nothing, so that no policy is adopted meanwhile.
-func (o *Ops) Ignore(roots func(events.Policy) []string) error {
+// that their hook runs need not ask. It does so where all is settled, so that no
+// policy is adopted meanwhile, and none that it saw is undone. Where another policy is in
+// force than the one that the caller read, it notes nothing.
+func (o *Ops) Ignore(q IgnoreRequest) error {
 	if o.World.Bells == (bell.Bells{}) {
 		return nil
 	}
-	return o.Ledger.Update(func(tx events.Tx) error {
-		s := projections.On(tx.Rows())
+	return o.Ledger.Settled(func(r events.Reader) error {
+		s := projections.On(r.Rows())
 		policy := s.Policy()
-		if policy == nil {
+		if policy == nil || !slices.Equal(policy.Policy.Sessions.Ignore, q.Policy) {
 			return s.Err()
 		}
-		return o.World.Bells.Ignore(roots(policy.Policy))
+		return o.World.Bells.Ignore(q.Roots)
 	})
 }
 

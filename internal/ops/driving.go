@@ -11,8 +11,8 @@ import (
 
 // DriverRequest asks who drives a thread.
 type DriverRequest struct {
-	ID string // of a thread or a message, or a prefix that one of them has
-	At string
+	ID string `json:"id,omitempty"` // of a thread or a message, or a prefix that one of them has
+	At string `json:"at,omitempty"`
 }
 
 // Driver says who drives a thread, and which events decide it. It changes nothing.
@@ -49,8 +49,8 @@ func notBegun(id events.ThreadID, at events.Position) *commands.Refusal {
 // StickerRequest is a mark on a thread's root.
 type StickerRequest struct {
 	Asker
-	Thread string
-	Seat   string // or the name of one of its stickers
+	Thread string `json:"thread,omitempty"`
+	Seat   string `json:"seat,omitempty"` // or the name of one of its stickers
 }
 
 // DrivingReceipt says what a command did to a thread, and who drives it now.
@@ -141,10 +141,10 @@ func ofType(recorded []events.Recorded, t events.Type) events.Recorded {
 // OfferRequest offers the work of a thread to another seat.
 type OfferRequest struct {
 	Asker
-	Thread string
-	To     string
-	Reason []byte
-	Link   string
+	Thread string `json:"thread,omitempty"`
+	To     string `json:"to,omitempty"`
+	Reason Text   `json:"reason"`
+	Link   string `json:"link,omitempty"`
 }
 
 // OfferHandoff offers the work of a thread to another seat.
@@ -162,8 +162,8 @@ func (o *Ops) OfferHandoff(q OfferRequest) (receipt DrivingReceipt, refused *com
 // HandoffRequest answers or closes a hand-off.
 type HandoffRequest struct {
 	Asker
-	Handoff string
-	Reason  []byte // of declining; may be left out
+	Handoff string `json:"handoff,omitempty"`
+	Reason  Text   `json:"reason"` // of declining; may be left out
 }
 
 // AcceptHandoff takes the work of a thread over.
@@ -199,9 +199,9 @@ func (o *Ops) CloseHandoff(q HandoffRequest) (receipt DrivingReceipt, refused *c
 // RouteRequest is a verdict on a person's mention of a seat.
 type RouteRequest struct {
 	Asker
-	Thread  string
-	Message string
-	Verdict string
+	Thread  string `json:"thread,omitempty"`
+	Message string `json:"message,omitempty"`
+	Verdict string `json:"verdict,omitempty"`
 	says    string // why a classifier gave none
 	asked   bool   // a classifier, and not the one who calls
 }

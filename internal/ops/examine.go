@@ -12,6 +12,8 @@ import (
 // audit: what lies further back only `verify` reads.
 type Examined struct {
 	Position events.Position
+	// Journal is how the ledger's file keeps its journal; empty for one without a file.
+	Journal string
 	// Stale says that the views were folded by an older program: the next command
 	// folds them anew. Nothing below the tail was looked at then.
 	Stale   bool
@@ -43,14 +45,21 @@ const TailMax = 5000
 // are stale.
 func (o *Ops) Examine(a Asker) (x Examined, err error) {
 	err = o.Ledger.View(func(r events.Reader) error {
-		x = Examined{Faults: []Fault{}, Heard: map[string]*Heard{}}
+		x = Examined{Journal: o.journal(), Faults: []Fault{}, Heard: map[string]*Heard{}}
 		v := &examination{Examined: &x, reading: &reading{Ops: o, r: r, s: projections.On(r.Rows()), now: o.World.Now()}}
 		return v.look(a)
 	})
 	if err != nil {
-		return x, fmt.Errorf("examine the ledger: %w", err)
+		return Examined{Journal: o.journal()}, fmt.Errorf("examine the ledger: %w", err)
 	}
 	return x, nil
+}
+
+func (o *Ops) journal() string {
+	if mode, is := o.Ledger.(interface{ JournalMode() string }); is {
+		return mode.JournalMode()
+	}
+	return ""
 }
 
 type examination struct {

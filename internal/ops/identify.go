@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"slices"
 	"strings"
 
 	"decklog/commands"
@@ -31,6 +32,10 @@ type Claims struct {
 	ToolUse events.SessionID
 	// Subagent says that a subagent of the session calls.
 	Subagent bool
+	// Token is whom the caller's token names: a session, a seat or person with an @,
+	// or a bot. Nothing else says who calls then, and nobody acts as anybody else:
+	// but a person's token also speaks for the person's sessions.
+	Token events.Participant
 }
 
 // identify finds out who asks. The first that answers decides: who is named with
@@ -42,7 +47,20 @@ type Claims struct {
 // Of the first four two may not differ. And inside a harness nobody who is named
 // is believed to be anybody but the session that runs there, or its seat.
 func (o *Ops) identify(s *projections.State, p events.Policy, a Asker, now events.Time) (commands.Caller, *commands.Refusal) {
-	said, r := o.said(s, a.Claims)
+	claims := o.claims(a)
+	if strings.HasPrefix(string(claims.Token), "bot:") {
+		return commands.Caller{}, onlyAlerts(string(claims.Token))
+	}
+	caller, r := o.found(s, p, a, claims, now)
+	if r != nil || claims.Token == "" {
+		return caller, r
+	}
+	return o.vouched(s, p, caller, claims, now)
+}
+
+// found is who asks, as far as anything says it.
+func (o *Ops) found(s *projections.State, p events.Policy, a Asker, claims Claims, now events.Time) (commands.Caller, *commands.Refusal) {
+	said, r := o.said(s, claims)
 	if r != nil {
 		return commands.Caller{}, r
 	}
@@ -62,13 +80,72 @@ func (o *Ops) identify(s *projections.State, p events.Policy, a Asker, now event
 		return session(inside.ID), nil
 	case claimed != "":
 		return session(claimed), nil
-	case a.Claims.Agents:
+	case claims.Agents:
 		return commands.Caller{}, nobodySaid()
+	case claims.Token != "":
+		return commands.Caller{}, nil
 	}
 	if name := commands.PersonOf(p, o.World.OSUser); name != "" {
 		return commands.Caller{ID: events.Named(name), Kind: events.KindPerson, Left: ended}, nil
 	}
 	return commands.Caller{}, nil
+}
+
+// claims are what the door learned of who asks: of this call, or of all its calls.
+func (o *Ops) claims(a Asker) Claims {
+	if o.World.Claims != nil {
+		return *o.World.Claims
+	}
+	return a.Claims
+}
+
+// vouched is the caller, if the token is theirs, or their person's: nobody acts as
+// somebody else. Where nothing else says who calls, the token does.
+func (o *Ops) vouched(s *projections.State, p events.Policy, caller commands.Caller, claims Claims, now events.Time) (commands.Caller, *commands.Refusal) {
+	of, r := o.named(s, p, string(claims.Token), now)
+	if r != nil || !caller.Known() {
+		return of, r
+	}
+	row := s.Session(caller.ID.Session())
+	if caller.ID == of.ID || of.Kind == events.KindPerson && row != nil && events.Named(row.Person) == of.ID {
+		return caller, nil
+	}
+	return commands.Caller{}, notVouched(claims.Token, string(caller.ID))
+}
+
+// joins says whether who calls may register a session: with a token only the
+// session that it names, or its person for one of theirs.
+func (o *Ops) joins(s *projections.State, a Asker, id events.SessionID) *commands.Refusal {
+	token := o.claims(a).Token
+	if token == "" || token == events.Participant(id) {
+		return nil
+	}
+	name, named := strings.CutPrefix(string(token), "@")
+	row := s.Session(id)
+	if named && (row == nil || row.Person == name) {
+		return nil
+	}
+	return notVouched(token, string(id))
+}
+
+// osUserOf is the user of the operating system that the holder of a person's token
+// is, wherever that runs; without such a token it is the one that was observed.
+func (o *Ops) osUserOf(p events.Policy, a Asker) string {
+	name, named := strings.CutPrefix(string(o.claims(a).Token), "@")
+	if !named {
+		return o.World.OSUser
+	}
+	for _, person := range p.Persons {
+		if person.Name == name && person.OSUser != "" {
+			return person.OSUser
+		}
+	}
+	return name
+}
+
+func notVouched(token events.Participant, as string) *commands.Refusal {
+	return commands.Refuse(commands.NoCaller, "the token names %s, and the command %s; nobody acts as somebody else", token, as).
+		Better("leave out --as, or use a token of "+as+": decklog token create --for "+as, "decklog token list")
 }
 
 // believed is the caller who is named, if nothing says otherwise.
@@ -163,11 +240,17 @@ func actsAsOther(inside *projections.Session, as string) *commands.Refusal {
 
 // identifyBot also takes a bot at its name, except inside a harness.
 func (o *Ops) identifyBot(s *projections.State, p events.Policy, a Asker, now events.Time) (commands.Caller, *commands.Refusal) {
-	as := a.As
-	if as == "" {
+	as, token := a.As, string(o.claims(a).Token)
+	if as == "" && token == "" {
 		as = o.World.Environ("DECKLOG_AS")
 	}
+	if as == "" {
+		as = token
+	}
 	name, bot := strings.CutPrefix(as, "bot:")
+	if bot && token != "" && token != as {
+		return commands.Caller{}, notVouched(events.Participant(token), as)
+	}
 	if !bot {
 		return o.identify(s, p, a, now)
 	}
@@ -181,6 +264,10 @@ func (o *Ops) identifyBot(s *projections.State, p events.Policy, a Asker, now ev
 	return commands.Caller{ID: events.Participant(as), Kind: events.KindBot}, nil
 }
 
+func onlyAlerts(bot string) *commands.Refusal {
+	return commands.Refuse(commands.NoCaller, "%s is a bot, and a bot sends nothing but alerts", bot)
+}
+
 func session(id events.SessionID) commands.Caller {
 	return commands.Caller{ID: events.Participant(id), Kind: events.KindSession}
 }
@@ -188,7 +275,7 @@ func session(id events.SessionID) commands.Caller {
 // named is the participant that --as names.
 func (o *Ops) named(s *projections.State, p events.Policy, as string, now events.Time) (commands.Caller, *commands.Refusal) {
 	if strings.HasPrefix(as, "bot:") {
-		return commands.Caller{}, commands.Refuse(commands.NoCaller, "%s is a bot, and a bot sends nothing but alerts", as)
+		return commands.Caller{}, onlyAlerts(as)
 	}
 	if name, is := strings.CutPrefix(as, "@"); is {
 		seat, person := commands.KnownSeat(s, p, name), commands.KnownPerson(p, o.World.OSUser, name)
@@ -270,3 +357,7 @@ func (o *Ops) inside(s *projections.State, now events.Time) (live *projections.S
 	}
 	return nil, claimed, ended
 }
+
+// SessionVariables lists the variables by which harnesses, and decklog itself,
+// tell a process its session.
+func SessionVariables() []string { return slices.Clone(sessionVariables) }

@@ -28,6 +28,9 @@ type World struct {
 	Random func([]byte) // fills it
 	Alive  func(events.Process) bool
 	Seen   func(events.SessionID) (busy bool, at events.Time, known bool) // as hooks noted it
+	// Note notes that a session is busy or idle, for who cannot do so beside the
+	// ledger. It may be nil.
+	Note func(id events.SessionID, busy bool, at events.Time) error
 	// Bells are told for whom something came to wait. The zero value has none.
 	Bells  bell.Bells
 	Device string // the machine's host name
@@ -36,6 +39,8 @@ type World struct {
 	// that it descends from, the nearest first.
 	Environ   func(string) string
 	Ancestors func() []events.Process
+	// Claims are what the door learned of all its callers; nil: each call has its own.
+	Claims *Claims
 	// PolicyFile is the policy that an empty ledger adopts.
 	PolicyFile func() (events.Policy, error)
 	// Classify asks the policy's classifier a question, and gives its clean word;
@@ -49,13 +54,15 @@ type World struct {
 type Ops struct {
 	Ledger Ledger
 	World  World
+	// Hub wakes those who wait, where many do. Nil: every commit wakes each.
+	Hub *Hub
 }
 
 // Asker is who asks, as far as the caller of an operation says it.
 type Asker struct {
-	As      string           // a session's id or prefix, @name; empty: found out
-	Command events.CommandID // empty: a new one
-	Claims  Claims           // what the door learned of it besides
+	As      string           `json:"as,omitempty"`      // a session's id or prefix, @name; empty: found out
+	Command events.CommandID `json:"command,omitempty"` // empty: a new one
+	Claims  Claims           `json:"-"`                 // what the door learned of it besides
 	// checksFirst says that the command has checks that come before the one of
 	// who asks.
 	checksFirst bool
@@ -144,7 +151,7 @@ func (o *Ops) update(name string, a Asker, work func(*unit) (*commands.Refusal, 
 		}
 		caller, r := identify(u.s, u.policy.Policy, a, u.now)
 		u.call = o.call(id, caller)
-		u.call.Nobody, u.call.Subagent = r, a.Claims.Subagent || o.underCodex(u.s, caller)
+		u.call.Nobody, u.call.Subagent = r, o.claims(a).Subagent || o.underCodex(u.s, caller)
 		var err error
 		if r == nil || a.checksFirst {
 			r, err = work(u)

@@ -11,8 +11,8 @@ import (
 // CloseOwedRequest asks for an open item to be owed no more.
 type CloseOwedRequest struct {
 	Asker
-	Item   string
-	Reason []byte
+	Item   string `json:"item,omitempty"`
+	Reason Text   `json:"reason"`
 }
 
 // CloseOwed closes an open item, for a person.

@@ -9,13 +9,19 @@ import (
 // JoinRequest registers a session.
 type JoinRequest struct {
 	Asker
-	Session, Harness, Cwd, Repo, Branch, Title, Seat string
-	Source                                           events.Source
-	Process                                          *events.Process
-	Transcript                                       string
+	Session    string          `json:"session,omitempty"`
+	Harness    string          `json:"harness,omitempty"`
+	Cwd        string          `json:"cwd,omitempty"`
+	Repo       string          `json:"repo,omitempty"`
+	Branch     string          `json:"branch,omitempty"`
+	Title      string          `json:"title,omitempty"`
+	Seat       string          `json:"seat,omitempty"`
+	Source     events.Source   `json:"source,omitempty"`
+	Process    *events.Process `json:"process,omitempty"`
+	Transcript string          `json:"transcript,omitempty"`
 	// FoundOut says that directory, repository and branch are not what the caller
 	// said but where it happens to be: a session that is known keeps its own.
-	FoundOut bool
+	FoundOut bool `json:"found_out,omitempty"`
 }
 
 // JoinReceipt says who joined, and on which seat.
@@ -30,6 +36,10 @@ type JoinReceipt struct {
 func (o *Ops) Join(q JoinRequest) (receipt JoinReceipt, refused *commands.Refusal, err error) {
 	q.As = ""
 	refused, err = o.update("join", q.Asker, func(u *unit) (*commands.Refusal, error) {
+		if r := o.joins(u.s, q.Asker, events.SessionID(q.Session)); r != nil {
+			return r, nil
+		}
+		u.call.OSUser = o.osUserOf(u.policy.Policy, q.Asker)
 		u.call.Caller = session(events.SessionID(q.Session))
 		if commands.CheckSessionID(q.Session) == "" {
 			if err := u.sweep(u.call.Caller.ID); err != nil {
@@ -60,9 +70,9 @@ func (o *Ops) Join(q JoinRequest) (receipt JoinReceipt, refused *commands.Refusa
 // LeaveRequest ends a session.
 type LeaveRequest struct {
 	Asker
-	Session   string // empty: the caller
-	Reason    events.EndReason
-	FreesSeat bool
+	Session   string           `json:"session,omitempty"` // empty: the caller
+	Reason    events.EndReason `json:"reason,omitempty"`
+	FreesSeat bool             `json:"frees_seat,omitempty"`
 }
 
 // Leave ends a session.
@@ -87,10 +97,10 @@ func (o *Ops) Leave(q LeaveRequest) (receipt Receipt, refused *commands.Refusal,
 
 // PeersRequest asks who takes part.
 type PeersRequest struct {
-	Session string // a prefix of an id; with it the ended ones are listed too
-	Repo    string
-	Harness string
-	At      string
+	Session string `json:"session,omitempty"` // a prefix of an id; with it the ended ones are listed too
+	Repo    string `json:"repo,omitempty"`
+	Harness string `json:"harness,omitempty"`
+	At      string `json:"at,omitempty"`
 }
 
 // PeersMax bounds the presence view.

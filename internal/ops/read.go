@@ -136,13 +136,13 @@ func caught(err error) (*commands.Refusal, error) {
 
 // InboxRequest asks for a page of an inbox.
 type InboxRequest struct {
-	As     string
-	Claims Claims
-	Sent   bool
-	State  string
-	Cursor string
-	Limit  int // 0: InboxDefault
-	At     string
+	As     string `json:"as,omitempty"`
+	Claims Claims `json:"-"`
+	Sent   bool   `json:"sent,omitempty"`
+	State  string `json:"state,omitempty"`
+	Cursor string `json:"cursor,omitempty"`
+	Limit  int    `json:"limit,omitempty"` // 0: InboxDefault
+	At     string `json:"at,omitempty"`
 }
 
 // The bounds of a page.
@@ -215,7 +215,7 @@ func (v *reading) who(a Asker, live bool) (events.Participant, *commands.Refusal
 		}
 		return caller.ID, r, nil
 	}
-	if inside, claimed, ended := v.inside(v.s, v.now); inside == nil && claimed == "" && ended != "" && !a.Claims.Agents && v.World.Environ("DECKLOG_AS") == "" {
+	if inside, claimed, ended := v.inside(v.s, v.now); inside == nil && claimed == "" && ended != "" && !v.claims(a).Agents && v.World.Environ("DECKLOG_AS") == "" {
 		return events.Participant(ended), nil, nil // it cannot act any more, and may still look
 	}
 	caller, r := v.identify(v.s, policy, Asker{Claims: a.Claims}, v.now)
@@ -241,8 +241,8 @@ func (v *reading) known(p events.Policy, c commands.Caller) *commands.Refusal {
 
 // ThreadRequest asks for a thread.
 type ThreadRequest struct {
-	ID string // of a thread or a message, or a prefix that one of them has
-	At string
+	ID string `json:"id,omitempty"` // of a thread or a message, or a prefix that one of them has
+	At string `json:"at,omitempty"`
 }
 
 // Thread gives a thread with everything that happened in it. It changes
@@ -340,10 +340,11 @@ func findThread(s *projections.State, id string) (events.ThreadID, *commands.Ref
 
 // OwedRequest asks what is owed.
 type OwedRequest struct {
-	By, To string // participants, or [Me]; empty: all
-	At     string
-	As     string // who asks
-	Claims Claims
+	By     string `json:"by,omitempty"` // participants, or [Me]; empty: all
+	To     string `json:"to,omitempty"`
+	At     string `json:"at,omitempty"`
+	As     string `json:"as,omitempty"` // who asks
+	Claims Claims `json:"-"`
 }
 
 // Me is the caller, where a participant is named.
@@ -380,9 +381,9 @@ func (o *Ops) Owed(q OwedRequest) (view projections.OwedView, refused *commands.
 
 // EventsRequest asks for events.
 type EventsRequest struct {
-	From   events.Position // 0: the first
-	Thread string          // only those that name it
-	Type   string          // only those of this type
+	From   events.Position `json:"from,omitempty"`   // 0: the first
+	Thread string          `json:"thread,omitempty"` // only those that name it
+	Type   string          `json:"type,omitempty"`   // only those of this type
 }
 
 // Events visits the recorded events in order, and gives the position after

@@ -9,10 +9,10 @@ import (
 // ReviewRequest asks for a critique of one commit.
 type ReviewRequest struct {
 	Asker
-	Thread string
-	Commit string
-	Author string // of the commit; may be left out
-	To     string // the seat that is asked; empty: the next in order
+	Thread string `json:"thread,omitempty"`
+	Commit string `json:"commit,omitempty"`
+	Author string `json:"author,omitempty"` // of the commit; may be left out
+	To     string `json:"to,omitempty"`     // the seat that is asked; empty: the next in order
 }
 
 // ReviewReceipt says who was asked, or that nobody could be.
@@ -65,9 +65,9 @@ func (o *Ops) AskReview(q ReviewRequest) (receipt ReviewReceipt, refused *comman
 // LabelRequest is a reviewer's word on a commit.
 type LabelRequest struct {
 	Asker
-	Review string
-	Label  string
-	Risk   string
+	Review string `json:"review,omitempty"`
+	Label  string `json:"label,omitempty"`
+	Risk   string `json:"risk,omitempty"`
 }
 
 // LabelReceipt says what was recorded. Without a label what was given could not
@@ -124,8 +124,8 @@ func saysLabel(r LabelReceipt) string {
 
 // CheckRequest asks whether a commit may be merged.
 type CheckRequest struct {
-	Thread string
-	Commit string
+	Thread string `json:"thread,omitempty"`
+	Commit string `json:"commit,omitempty"`
 }
 
 // CheckView answers a merge tool. The right to merge is the present driver's.

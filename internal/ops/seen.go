@@ -15,13 +15,38 @@ func (o *Ops) Sought(id events.SessionID) (sought []commands.Sought, err error) 
 	return sought, err
 }
 
+// NoteRequest says that a session is busy or idle.
+type NoteRequest struct {
+	Asker
+	Session events.SessionID `json:"session,omitempty"`
+	Busy    bool             `json:"busy"`
+}
+
+// Note notes that a session is busy or idle, as a hook of another machine saw it.
+// It is an observation beside the ledger, and no event.
+func (o *Ops) Note(q NoteRequest) (refused *commands.Refusal, err error) {
+	refused, err = caught(o.look(func(v *reading) error {
+		if why := commands.CheckSessionID(string(q.Session)); why != "" {
+			return refusal{commands.Refuse(commands.BadRequest, "the session %s", why)}
+		}
+		if r := v.joins(v.s, q.Asker, q.Session); r != nil {
+			return refusal{r}
+		}
+		return nil
+	}))
+	if refused != nil || err != nil || o.World.Note == nil {
+		return refused, err
+	}
+	return nil, o.World.Note(q.Session, q.Busy, o.World.Now())
+}
+
 // ReadRequest says what was found of a lease in the transcript of the caller.
 type ReadRequest struct {
-	As         string
-	Lease      events.LeaseID
-	Harness    string
-	Transcript string
-	Seen       []commands.Seen
+	As         string          `json:"as,omitempty"`
+	Lease      events.LeaseID  `json:"lease,omitempty"`
+	Harness    string          `json:"harness,omitempty"`
+	Transcript string          `json:"transcript,omitempty"`
+	Seen       []commands.Seen `json:"seen,omitempty"`
 }
 
 // Read records that delivered messages were found in their recipient's own

@@ -12,10 +12,14 @@ import (
 // SendRequest is a message to be sent, as its sender wrote it.
 type SendRequest struct {
 	Asker
-	To, ReplyTo, Intent, Turn, Key string
-	Body                           []byte
-	Refs                           []string
-	Over                           bool // answer although another's answer is pending
+	To      string   `json:"to,omitempty"`
+	ReplyTo string   `json:"reply_to,omitempty"`
+	Intent  string   `json:"intent,omitempty"`
+	Turn    string   `json:"turn,omitempty"`
+	Key     string   `json:"key,omitempty"`
+	Body    Text     `json:"body"`
+	Refs    []string `json:"refs,omitempty"`
+	Over    bool     `json:"over,omitempty"` // answer although another's answer is pending
 }
 
 // Send sends a message. The same command id, or the same key of the same
@@ -147,9 +151,9 @@ func (u *unit) receipt(id string, recorded []events.Recorded) (Receipt, error) {
 // EditRequest is another text for an own message, or its turn.
 type EditRequest struct {
 	Asker
-	Message string
-	Body    []byte // nil: as it is
-	Turn    string
+	Message string `json:"message,omitempty"`
+	Body    Text   `json:"body"` // nil: as it is
+	Turn    string `json:"turn,omitempty"`
 }
 
 // EditReceipt says what an edit did.
@@ -189,7 +193,7 @@ func (o *Ops) Edit(q EditRequest) (receipt EditReceipt, refused *commands.Refusa
 // DeleteRequest takes an own message back.
 type DeleteRequest struct {
 	Asker
-	Message string
+	Message string `json:"message,omitempty"`
 }
 
 // Delete takes an own message back: its text goes, its events stay.

@@ -12,9 +12,9 @@ import (
 // TurnRequest asks whether the caller may answer in a thread.
 type TurnRequest struct {
 	Asker
-	Thread  string // its id, or that of a message in it
-	Message string // that would be answered; empty: found out
-	Block   bool   // ack where that is due, wait, and read the thread again
+	Thread  string `json:"thread,omitempty"`  // its id, or that of a message in it
+	Message string `json:"message,omitempty"` // that would be answered; empty: found out
+	Block   bool   `json:"block,omitempty"`   // ack where that is due, wait, and read the thread again
 }
 
 // TurnAnswer is what the turn gate says.
@@ -59,6 +59,7 @@ type turning struct {
 	q     TurnRequest
 	ctx   context.Context
 	out   TurnAnswer
+	who   events.Participant
 	now   events.Time // of the last look
 	floor events.Time // it is not earlier than this, whatever the clock says
 	acked bool
@@ -85,6 +86,7 @@ func (t *turning) step() (*commands.Refusal, error) {
 		if r != nil {
 			return refusal{r}
 		}
+		t.who = caller.ID
 		t.now, t.most = max(v.now, t.floor), policy.Limits.WaitFinal
 		turn, r := commands.AskTurn{Call: t.call("", caller), Thread: t.q.Thread, Message: t.q.Message}.Gate(v.s, t.now, policy)
 		if r != nil {
@@ -118,7 +120,7 @@ func (t *turning) wait() error {
 	}
 	wake, cancel := context.WithTimeout(t.bound, left)
 	defer cancel()
-	err := t.Ledger.Wait(wake, t.out.At)
+	err := t.stirred(wake, t.out.At, t.who, t.out.Thread, roster)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -137,8 +139,8 @@ func (t *turning) enough() {
 // AckRequest says something to a message without a word.
 type AckRequest struct {
 	Asker
-	Message string
-	Ack     string // act or no_input
+	Message string `json:"message,omitempty"`
+	Ack     string `json:"ack,omitempty"` // act or no_input
 }
 
 // AckReceipt names the ack that lies on the message.

@@ -24,11 +24,11 @@ const (
 // WaitRequest asks to be told when something comes.
 type WaitRequest struct {
 	Asker
-	ID  string // a thread or a message; empty: anything in the caller's mailbox
-	For WaitFor
+	ID  string  `json:"id,omitempty"` // a thread or a message; empty: anything in the caller's mailbox
+	For WaitFor `json:"for,omitempty"`
 	// Once says that the door can print only once: the wait ends with the first
 	// lease, also where what is waited for lies behind it.
-	Once bool
+	Once bool `json:"once,omitempty"`
 }
 
 // Waited is what came.
@@ -42,6 +42,9 @@ type Waited struct {
 	// is confirmed like the messages and must not go unsaid. Empty for what is
 	// only shown.
 	Text string `json:"text"`
+	// Lease holds what is to be confirmed once it was printed; empty for what is
+	// only shown.
+	Lease events.LeaseID `json:"lease"`
 }
 
 // Wait blocks on the ledger until what is waited for came, or the context ends.
@@ -65,7 +68,7 @@ func (o *Ops) Wait(ctx context.Context, q WaitRequest, print func(Waited) error)
 		if wake > 0 {
 			wait, cancel = context.WithTimeout(ctx, wake)
 		}
-		err = o.Ledger.Wait(wait, w.out.At)
+		err = o.stirred(wait, w.out.At, w.caller.ID, w.thread)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
@@ -200,7 +203,7 @@ func (w *waiting) take(enough func() bool) (*commands.Refusal, error) {
 		if r != nil || err != nil || offered.ID == "" {
 			return r, err
 		}
-		came := Waited{Messages: []projections.Shown{}, Notices: offered.Notices, Calls: offered.Calls, At: offered.Position, Text: offered.Text}
+		came := Waited{Messages: []projections.Shown{}, Notices: offered.Notices, Calls: offered.Calls, At: offered.Position, Text: offered.Text, Lease: offered.ID}
 		for _, m := range offered.Messages {
 			came.Messages = append(came.Messages, m.Shown)
 		}

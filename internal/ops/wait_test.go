@@ -14,15 +14,37 @@ import (
 	"decklog/internal/ops"
 )
 
-// inTime runs a test in a bubble whose clock is the desk's.
+// inTime runs a test in a bubble whose clock is the desk's: where each waiter is
+// woken by every commit, and where a hub wakes only whom it concerns.
 func inTime(t *testing.T, test func(d *desk)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
-		d.World.Now = func() events.Time { return events.At(time.Now()) }
-		d.running(alice, 1)
-		d.running(bob, 2)
-		test(d)
+	for _, name := range []string{"alone", "hub"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				d.World.Now = func() events.Time { return events.At(time.Now()) }
+				if name == "hub" {
+					d.withHub(t)
+				}
+				d.running(alice, 1)
+				d.running(bob, 2)
+				test(d)
+			})
+		})
+	}
+}
+
+// withHub has a hub wake those who wait, until the test is over.
+func (d *desk) withHub(t *testing.T) {
+	ctx, end := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	d.Hub = ops.NewHub(d.Ledger)
+	go func() { ended <- d.Hub.Run(ctx) }()
+	t.Cleanup(func() {
+		end()
+		if err := <-ended; err != nil {
+			t.Errorf("the hub ended with %v", err)
+		}
 	})
 }
 

@@ -11,10 +11,10 @@ import (
 
 // WakeRequest asks to be told when what waits for an idle session is worth a turn.
 type WakeRequest struct {
-	Session events.SessionID
-	Told    events.Position // what came to wait up to here was told of
+	Session events.SessionID `json:"session,omitempty"`
+	Told    events.Position  `json:"told,omitempty"` // what came to wait up to here was told of
 	// Stirred says that something was noted of the session; nil: nobody says so.
-	Stirred <-chan struct{}
+	Stirred <-chan struct{} `json:"-"`
 }
 
 // Wake blocks until something waits for the session that is worth a turn, while
@@ -79,7 +79,7 @@ func (o *Ops) stir(ctx context.Context, q WakeRequest, at events.Position) error
 		case <-wait.Done():
 		}
 	}()
-	err := o.Ledger.Wait(wait, at)
+	err := o.stirred(wait, at, events.Participant(q.Session), "")
 	cancel()
 	<-over
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
