@@ -1,0 +1,272 @@
+// Package remote is the operations on a ledger that a `decklog serve` has: asked
+// for over a unix socket or HTTP, as the table in package api has them. Who calls
+// cannot tell it from the ledger itself. It holds no rule, knows neither flags
+// nor views, and opens no ledger.
+//
+// A command whose answer is lost is sent again under the same id, for as long as
+// the client is patient: it happens once. So a server that is started again goes
+// unnoticed.
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"decklog/commands"
+	"decklog/events"
+	"decklog/internal/api"
+	"decklog/internal/failure"
+	"decklog/internal/ops"
+	"decklog/internal/socket"
+)
+
+// PatienceDefault is how long a client goes on asking a server that is not there.
+const PatienceDefault = 10 * time.Second
+
+// Config says where the server is, and who calls.
+type Config struct {
+	Server string // http://HOST:PORT, https://HOST:PORT, or unix:PATH
+	Token  string
+	World  ops.World // of the caller: its environment, processes, user and machine
+	Patience time.Duration // 0: PatienceDefault
+}
+
+// Client are the operations on a ledger elsewhere.
+type Client struct {
+	Config
+	base   string
+	http   *http.Client
+	caller atomic.Pointer[string]
+}
+
+var _ ops.Operations = (*Client)(nil)
+
+// New makes a client. It asks for nothing yet.
+func New(c Config) *Client {
+	if c.Patience == 0 {
+		c.Patience = PatienceDefault
+	}
+	transport := &http.Transport{MaxIdleConns: 64, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 0}
+	base := c.Server
+	if path, is := strings.CutPrefix(c.Server, "unix:"); is {
+		base = "http://localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return socket.Dial(ctx, path)
+		}
+	}
+	return &Client{Config: c, base: strings.TrimSuffix(base, "/"), http: &http.Client{
+		Transport: transport,
+		// A token goes to nobody but the server that was named.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Close lets the connections go.
+func (c *Client) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// NewCommand makes a command's id.
+func (c *Client) NewCommand() events.CommandID {
+	var random [10]byte
+	c.World.Random(random[:])
+	return events.CommandAt(c.World.Now(), random)
+}
+
+// request makes a request of a route.
+func (c *Client) request(ctx context.Context, r *api.Route, q any, claims ops.Claims, accept string) (*http.Request, error) {
+	target, body, err := r.Write(q)
+	if err != nil {
+		return nil, err
+	}
+	var read io.Reader
+	if body != nil {
+		read = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, c.base+target, read)
+	if err != nil {
+		return nil, failure.New("bad_ledger", "write --ledger http://HOST:PORT or unix:PATH", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", accept)
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	header, err := c.called(claims)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set(api.CallerHeader, header)
+	return req, nil
+}
+
+// called is what was found out of the caller, as the header has it.
+func (c *Client) called(claims ops.Claims) (string, error) {
+	plain := reflect.ValueOf(claims).IsZero()
+	if known := c.caller.Load(); known != nil && plain {
+		return *known, nil
+	}
+	caller := api.Caller{Device: c.World.Device, OSUser: c.World.OSUser, Environ: map[string]string{}, Ancestors: c.World.Ancestors(), Claims: claims}
+	for _, name := range api.Variables {
+		if value := c.World.Environ(name); value != "" {
+			caller.Environ[name] = value
+		}
+	}
+	data, err := json.Marshal(caller)
+	if err != nil {
+		return "", fmt.Errorf("say who calls: %w", err)
+	}
+	header := base64.RawURLEncoding.EncodeToString(data)
+	if plain {
+		c.caller.Store(&header)
+	}
+	return header, nil
+}
+
+// open asks, and gives the answer's body when there is one of the kind that was
+// asked for. What did not reach the server, or whose answer was lost, is asked
+// again while the client is patient: every command has its id by now.
+func (c *Client) open(ctx context.Context, r *api.Route, q any, claims ops.Claims, accept string) (*http.Response, error) {
+	began := time.Now()
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		req, err := c.request(ctx, r, q, claims, accept)
+		if err != nil {
+			return nil, err
+		}
+		res, err := c.http.Do(req)
+		switch {
+		case err == nil && !passing(res):
+			return res, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case time.Since(began)+wait > c.Patience && err == nil:
+			return res, nil
+		case time.Since(began)+wait > c.Patience, err != nil && never(err):
+			return nil, c.unreached(r, err)
+		}
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// passing says whether a server is only busy, or about to end.
+func passing(res *http.Response) bool {
+	return res.StatusCode == http.StatusServiceUnavailable && res.Header.Get("Retry-After") != ""
+}
+
+// never says whether asking again cannot help: there is no such socket, and the
+// server never was there.
+func never(err error) bool {
+	return errors.Is(err, syscall.EACCES) || errors.As(err, new(*net.DNSError)) || strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: ")
+}
+
+// unreached is the error of a server that does not answer. Whether a command
+// reached it nobody knows.
+func (c *Client) unreached(r *api.Route, err error) error {
+	var refused *net.OpError
+	if errors.As(err, &refused) && refused.Op == "dial" || errors.As(err, new(*url.Error)) && never(err) {
+		return failure.New("no_server", "start it: decklog serve; or name another ledger with --ledger", fmt.Errorf("reach the ledger at %s: %w", c.Server, err))
+	}
+	if r.Access == api.Read {
+		return failure.New("no_answer", "see whether decklog serve runs there, and ask again", fmt.Errorf("ask the ledger at %s: %w", c.Server, err))
+	}
+	return fmt.Errorf("ask the ledger at %s: %w: %w", c.Server, events.ErrUnknown, err)
+}
+
+// answered are the forms of an answer.
+type answered struct {
+	Receipt  json.RawMessage   `json:"receipt"`
+	View     json.RawMessage   `json:"view"`
+	Refusal  *commands.Refusal `json:"refusal"`
+	Error    *failure.Failure  `json:"error"`
+	Progress *api.Progress     `json:"progress"`
+}
+
+// ask asks for an operation, and reads its answer.
+func ask[Q, A any](c *Client, ctx context.Context, call *api.Call[Q, A], q Q, claims ops.Claims) (a A, refused *commands.Refusal, err error) {
+	res, err := c.open(ctx, &call.Route, q, claims, "application/json, application/x-ndjson")
+	if err != nil {
+		return a, nil, err
+	}
+	defer drain(res)
+	body := bufio.NewReader(res.Body)
+	inLines := strings.HasPrefix(res.Header.Get("Content-Type"), "application/x-ndjson")
+	for {
+		var data []byte
+		if inLines {
+			data, err = body.ReadBytes('\n')
+		} else {
+			data, err = io.ReadAll(body)
+		}
+		if err != nil && !(errors.Is(err, io.EOF) && len(data) > 0) {
+			return a, nil, c.cut(&call.Route, err)
+		}
+		var got answered
+		if err := json.Unmarshal(data, &got); err != nil {
+			return a, nil, c.notOurs(res, err)
+		}
+		switch {
+		case got.Progress != nil:
+			if c.World.Progress != nil {
+				c.World.Progress(got.Progress.What, got.Progress.Done, got.Progress.End)
+			}
+			continue
+		case got.Error != nil:
+			return a, nil, got.Error.Error()
+		case got.Refusal != nil:
+			return a, got.Refusal, nil
+		}
+		view := json.RawMessage(data)
+		switch {
+		case call.Receipt:
+			view = got.Receipt
+		case inLines:
+			view = got.View
+		}
+		if res.StatusCode != http.StatusOK || json.Unmarshal(view, &a) != nil {
+			return a, nil, c.notOurs(res, fmt.Errorf("%.200q", data))
+		}
+		return a, nil, nil
+	}
+}
+
+// drain reads the rest, so that the connection can be used again.
+func drain(res *http.Response) {
+	_, _ = io.CopyN(io.Discard, res.Body, 4096)
+	_ = res.Body.Close()
+}
+
+// cut is the error of an answer that broke off.
+func (c *Client) cut(r *api.Route, err error) error {
+	if r.Access == api.Read {
+		return failure.New("no_answer", "ask again", fmt.Errorf("the answer of %s broke off: %w", c.Server, err))
+	}
+	return fmt.Errorf("the answer of %s broke off: %w: %w", c.Server, events.ErrUnknown, err)
+}
+
+func (c *Client) notOurs(res *http.Response, err error) error {
+	return failure.New("no_decklog", "name the address of a decklog serve with --ledger", fmt.Errorf("%s answers %s and not as decklog does: %w", c.Server, res.Status, err))
+}

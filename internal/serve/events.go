@@ -1,0 +1,270 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"decklog/events"
+	"decklog/internal/api"
+	"decklog/internal/failure"
+	"decklog/internal/ops"
+)
+
+// HeartbeatEvery is how often a stream of events says that it lives while
+// nothing happens.
+const HeartbeatEvery = 15 * time.Second
+
+// Why a stream ended, as its last event says.
+const (
+	ReasonShutdown = "shutdown" // the server ends; come back, with the last id
+	ReasonToken    = "token"    // the token is good no more
+	ReasonStalled  = "stalled"  // the client took nothing for too long; it is not told
+	ReasonGone     = "gone"     // the client went
+	ReasonFailed   = "failed"   // the ledger could not be read
+)
+
+// events streams the ledger from a position on. Nothing is kept for a client: it
+// is at a position, and reads on from there as fast as it takes. So a slow one
+// costs nobody else, and one that takes nothing for [StallMax] is dropped.
+func (s *Server) events(w http.ResponseWriter, req *http.Request, desk *ops.Ops, in json.RawMessage) {
+	q, err := api.Decode[api.EventsQuery](in)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	if last := req.Header.Get("Last-Event-ID"); last != "" {
+		n, err := strconv.ParseInt(last, 10, 64)
+		if err != nil || n < 0 {
+			s.fail(w, api.BadRequest{What: "the header Last-Event-ID is no position: " + strconv.Quote(last)})
+			return
+		}
+		q.From = events.Position(n + 1)
+	}
+	if q.From < 0 {
+		s.fail(w, api.BadRequest{What: fmt.Sprintf("from is %d, and positions begin at 1", q.From)})
+		return
+	}
+	if accepts(req, lines) && !accepts(req, stream) {
+		s.listEvents(w, desk, q.EventsRequest)
+		return
+	}
+	s.opened("events")
+	f := &follower{Server: s, w: w, desk: desk, q: q}
+	s.closed("events", f.follow(req.Context()))
+}
+
+// listEvents writes what is there now, one event a line, and last the position
+// after which more may come.
+func (s *Server) listEvents(w http.ResponseWriter, desk *ops.Ops, q ops.EventsRequest) {
+	out := &lineWriter{w: w}
+	var page bytes.Buffer
+	last, refused, err := desk.Events(q, func(e events.Recorded) error {
+		line, err := encode(ops.ShowEvent(e))
+		if err != nil {
+			return err
+		}
+		page.Write(line)
+		if page.Len() < pageBytes {
+			return nil
+		}
+		defer page.Reset()
+		return out.raw(page.Bytes())
+	})
+	if err == nil && page.Len() > 0 {
+		err = out.raw(page.Bytes())
+	}
+	switch {
+	case err != nil && !out.begun:
+		s.fail(w, err)
+	case err != nil:
+		_ = out.write(map[string]any{"error": failureOf(err)})
+	case refused != nil && !out.begun:
+		s.refuse(w, refused)
+	case refused != nil:
+		_ = out.write(map[string]any{"refusal": refused})
+	default:
+		_ = out.write(map[string]any{"last": last})
+	}
+}
+
+func (l *lineWriter) raw(data []byte) error {
+	if !l.begun {
+		if err := l.begin(); err != nil {
+			return err
+		}
+	}
+	return send(l.w, data)
+}
+
+// follower is one subscriber.
+type follower struct {
+	*Server
+	w    http.ResponseWriter
+	desk *ops.Ops
+	q    api.EventsQuery
+	told bool // the header went out
+	page bytes.Buffer
+}
+
+// pageBytes is how much of a long answer goes out at once.
+const pageBytes = 64 << 10
+
+// follow goes on until somebody ends it, and says why it ended.
+func (f *follower) follow(ctx context.Context) (reason string) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f.life, cancel)()
+	for {
+		last, refused, err := f.desk.Events(f.q.EventsRequest, f.show)
+		switch {
+		case refused != nil && !f.told:
+			f.refuse(f.w, refused)
+			return "refused"
+		case err != nil && !f.told:
+			f.fail(f.w, err)
+			return ReasonFailed
+		case err != nil:
+			return f.over(ctx, err)
+		}
+		if err := f.begin(); err != nil {
+			return f.over(ctx, err)
+		}
+		if err := f.flush(); err != nil {
+			return f.over(ctx, err)
+		}
+		if f.q.Wait != nil && !*f.q.Wait {
+			return "ended"
+		}
+		f.q.From = last + 1
+		end, err := f.desk.End()
+		if err != nil {
+			return f.over(ctx, err)
+		}
+		if err := f.rest(ctx, max(end, last)); err != nil {
+			return f.over(ctx, err)
+		}
+	}
+}
+
+// errToken says that the token is good no more.
+var errToken = errors.New("the token is good no more")
+
+// rest waits for what comes behind a position, and says meanwhile that it lives.
+func (f *follower) rest(ctx context.Context, after events.Position) error {
+	for {
+		beat, cancel := context.WithTimeout(ctx, HeartbeatEvery)
+		err := f.desk.Past(beat, after)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case f.Good != nil && !f.Good(ctx):
+			return errToken
+		case err == nil:
+			return nil
+		case !errors.Is(err, context.DeadlineExceeded):
+			return err
+		}
+		if err := send(f.w, []byte(": still here\n\n")); err != nil {
+			return err
+		}
+	}
+}
+
+// over says why a stream ends, also to the client if it still listens.
+func (f *follower) over(ctx context.Context, err error) (reason string) {
+	switch {
+	case f.life.Err() != nil:
+		reason = ReasonShutdown
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return ReasonStalled
+	case errors.Is(err, errToken):
+		reason = ReasonToken
+	case ctx.Err() != nil:
+		return ReasonGone
+	case errors.As(err, new(writeError)):
+		return ReasonGone
+	default:
+		reason = ReasonFailed
+	}
+	said, err := encode(map[string]any{"reason": reason, "error": f.why(reason, err)})
+	if err == nil {
+		_ = send(f.w, append([]byte("event: end\ndata: "), append(said, '\n')...))
+	}
+	return reason
+}
+
+func (f *follower) why(reason string, err error) failure.Failure {
+	switch reason {
+	case ReasonShutdown:
+		return failure.Failure{Code: "shutdown", Message: "the server ends", Fix: "connect again, with Last-Event-ID"}
+	case ReasonToken:
+		return failure.Failure{Code: "bad_token", Message: "the token is good no more", Fix: "connect again with another one, and with Last-Event-ID"}
+	}
+	return failureOf(err)
+}
+
+// begin sends the header before anything happened.
+func (f *follower) begin() error {
+	if f.told {
+		return nil
+	}
+	f.told = true
+	f.w.Header().Set("Content-Type", stream)
+	f.w.Header().Set("Cache-Control", "no-store")
+	f.w.WriteHeader(http.StatusOK)
+	return wrote(send(f.w, []byte("retry: 1000\n\n")))
+}
+
+// show sends one event: its id is its position, from which the client can resume.
+func (f *follower) show(e events.Recorded) error {
+	if err := f.begin(); err != nil {
+		return err
+	}
+	data, err := encode(ops.ShowEvent(e))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&f.page, "id: %d\nevent: %s\ndata: %s\n", e.Position, oneLine(string(e.Type())), data)
+	if f.page.Len() < pageBytes {
+		return nil
+	}
+	return f.flush()
+}
+
+func (f *follower) flush() error {
+	defer f.page.Reset()
+	if f.page.Len() == 0 {
+		return nil
+	}
+	return wrote(send(f.w, f.page.Bytes()))
+}
+
+// oneLine keeps a name of a newer program's event from being more than a name.
+func oneLine(name string) string {
+	return string(bytes.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, []byte(name)))
+}
+
+// writeError is a failure to write to the client.
+type writeError struct{ error }
+
+func (w writeError) Unwrap() error { return w.error }
+
+func wrote(err error) error {
+	if err == nil {
+		return nil
+	}
+	return writeError{err}
+}

@@ -1,0 +1,357 @@
+package serve
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"decklog/commands"
+	"decklog/events"
+	"decklog/internal/api"
+	"decklog/internal/failure"
+	"decklog/internal/ops"
+	"decklog/internal/token"
+)
+
+// Bound is how long a request may wait for something to happen before it is
+// answered that nothing did; its client asks again.
+const Bound = 4 * time.Minute
+
+// ConfirmWithin is how long a wait holds for the confirm of what it showed.
+const ConfirmWithin = time.Minute
+
+// Config is what a server is given.
+type Config struct {
+	// Ops are the operations on the ledger. Their world is the server's own; who
+	// calls is put into it for each request.
+	Ops *ops.Ops
+	// Who is whose token a request came with.
+	Who func(context.Context) (token.Token, bool)
+	// Good says whether the request's token is still good; nil: it is.
+	Good func(context.Context) bool
+	// Log is told of what goes wrong; never of a body.
+	Log     *slog.Logger
+	Version string // of the program
+	// Streams is told of each subscriber: when it came, and why it went.
+	Streams Streams
+}
+
+// Streams is told who listens.
+type Streams interface {
+	Opened(kind string)
+	Closed(kind, reason string)
+}
+
+// Server answers /v1/.
+type Server struct {
+	Config
+	confirmed confirms
+	life      context.Context // ends when the server does
+	end       context.CancelFunc
+	audit     atomic.Pointer[Audit]
+}
+
+// New makes a server.
+func New(c Config) *Server {
+	life, end := context.WithCancel(context.Background())
+	return &Server{Config: c, confirmed: confirms{waiting: map[events.LeaseID]chan struct{}{}}, life: life, end: end}
+}
+
+// Close tells those who wait that the server ends: they are answered at once.
+func (s *Server) Close() { s.end() }
+
+// Register puts the table's routes on a mux.
+func (s *Server) Register(mux *http.ServeMux) {
+	for _, r := range api.Routes() {
+		mux.Handle(r.Method+" "+r.Path, s.Handler(r))
+	}
+	s.open(mux)
+}
+
+// Handler answers one route.
+func (s *Server) Handler(r *api.Route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		who, known := s.Who(req.Context())
+		if !known {
+			s.fail(w, failure.New("no_token", "send a token: Authorization: Bearer TOKEN", errors.New("the request names nobody")))
+			return
+		}
+		if err := allowed(r, who); err != nil {
+			s.fail(w, err)
+			return
+		}
+		desk, err := s.desk(who, req)
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		in, err := gather(r, req)
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		ctx, cancel := s.bounded(req.Context())
+		defer cancel()
+		switch r {
+		case &api.Wait.Route:
+			s.wait(ctx, w, desk, in)
+		case &api.Events.Route:
+			s.events(w, req, desk, in)
+		case &api.Confirm.Route:
+			s.confirm(ctx, w, desk, r, in)
+		default:
+			s.answer(ctx, w, req, desk, r, in)
+		}
+	})
+}
+
+// bounded is the context of a request that may wait: it ends with the request,
+// with the server, or at the bound.
+func (s *Server) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, Bound)
+	stop := context.AfterFunc(s.life, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// allowed says whether a token is good for a route.
+func allowed(r *api.Route, who token.Token) error {
+	switch {
+	case r.Access == api.Machine && !who.OfMachine():
+		return failure.New("machine_only", "run it on the machine that the ledger is on",
+			fmt.Errorf("%s is for the machine's own token, and this one names %s", r.Name, who.Participant))
+	case r.Access == api.Write && !who.Scope.May(token.Write):
+		return failure.New("read_only_token", "use a token that may write: decklog token create --for "+string(who.Participant)+" --scope write",
+			fmt.Errorf("%s changes something, and the token may only read", r.Name))
+	}
+	return nil
+}
+
+// CallerHeader holds what a client found out of its caller, as [api.Caller] says.
+const CallerHeader = api.CallerHeader
+
+// desk gives the operations as the caller has them. With the machine's token what
+// the client says of its caller is believed, as it is on a file. With any other the
+// token says who that may be, and the client only which of these it is.
+func (s *Server) desk(who token.Token, req *http.Request) (*ops.Ops, error) {
+	desk := s.DeskOf(who)
+	header := req.Header.Get(CallerHeader)
+	if header == "" {
+		return desk, nil
+	}
+	var caller api.Caller
+	data, err := base64.RawURLEncoding.DecodeString(header)
+	if err == nil {
+		err = json.Unmarshal(data, &caller)
+	}
+	if err != nil {
+		return nil, api.BadRequest{What: "the header " + CallerHeader + " cannot be read"}
+	}
+	desk.World.Environ = func(name string) string { return caller.Environ[name] }
+	if !who.OfMachine() {
+		// Of another machine nothing is known but the token: its processes cannot be
+		// looked at from here, and its name is not believed, which bounds what it sends.
+		desk.World.Device = "token " + who.ID
+		desk.World.Alive = func(events.Process) bool { return true }
+		caller.Claims.Token = who.Participant
+	} else {
+		caller.Claims.Token = ""
+		if caller.Device != "" {
+			desk.World.Device = caller.Device
+		}
+		desk.World.Ancestors = func() []events.Process { return caller.Ancestors }
+		if caller.OSUser != "" {
+			desk.World.OSUser = caller.OSUser
+		}
+	}
+	desk.World.Claims = &caller.Claims
+	return desk, nil
+}
+
+// gather reads the request. Its body was bounded before.
+func gather(r *api.Route, req *http.Request) (json.RawMessage, error) {
+	var body []byte
+	if !r.InQuery() {
+		if kind := req.Header.Get("Content-Type"); kind != "" {
+			if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
+				return nil, failure.New("not_json", "send the request as JSON, with Content-Type: application/json", fmt.Errorf("the body is %q", kind))
+			}
+		}
+		var fault *Fault
+		if body, fault = ReadBody(req); fault != nil {
+			return nil, fault
+		}
+	}
+	return r.Gather(req.PathValue, req.URL.Query(), body)
+}
+
+const (
+	lines  = "application/x-ndjson"
+	stream = "text/event-stream"
+)
+
+// accepts says whether the client asks for this kind of answer by name.
+func accepts(req *http.Request, kind string) bool {
+	for _, accept := range req.Header.Values("Accept") {
+		for one := range strings.SplitSeq(accept, ",") {
+			if media, _, err := mime.ParseMediaType(strings.TrimSpace(one)); err == nil && media == kind {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// answer asks for the operation and writes its answer. A client that takes lines
+// is told how far long work has come, and the last line is the answer.
+func (s *Server) answer(ctx context.Context, w http.ResponseWriter, req *http.Request, desk *ops.Ops, r *api.Route, in json.RawMessage) {
+	var out *lineWriter
+	if accepts(req, lines) {
+		out = &lineWriter{w: w}
+		desk.World.Progress = func(what string, done, end events.Position) {
+			_ = out.write(api.Line{Progress: &api.Progress{What: what, Done: done, End: end}})
+		}
+	}
+	answer, refused, err := r.Do(ctx, desk, in)
+	if out != nil && out.begun {
+		_ = out.write(lineOf(r, answer, refused, err)) // who went away is not told
+		return
+	}
+	switch {
+	case err != nil:
+		s.fail(w, err)
+	case refused != nil:
+		s.refuse(w, refused)
+	case r.Receipt:
+		document(w, http.StatusOK, map[string]any{"receipt": answer})
+	default:
+		document(w, http.StatusOK, answer)
+	}
+}
+
+func lineOf(r *api.Route, answer any, refused *commands.Refusal, err error) any {
+	switch {
+	case err != nil:
+		return map[string]any{"error": failureOf(err)}
+	case refused != nil:
+		return map[string]any{"refusal": refused}
+	case r.Receipt:
+		return map[string]any{"receipt": answer}
+	}
+	return map[string]any{"view": answer}
+}
+
+// confirm confirms a lease, and lets the wait go on that showed it.
+func (s *Server) confirm(ctx context.Context, w http.ResponseWriter, desk *ops.Ops, r *api.Route, in json.RawMessage) {
+	answer, refused, err := r.Do(ctx, desk, in)
+	switch {
+	case err != nil:
+		s.fail(w, err)
+	case refused != nil:
+		s.refuse(w, refused)
+	default:
+		if q, err := api.Decode[api.ConfirmRequest](in); err == nil {
+			s.confirmed.tell(q.Lease)
+		}
+		document(w, http.StatusOK, map[string]any{"receipt": answer})
+	}
+}
+
+// confirms are the leases that waits have shown, and whose confirm they wait for.
+type confirms struct {
+	mu      sync.Mutex
+	waiting map[events.LeaseID]chan struct{}
+}
+
+func (c *confirms) expect(id events.LeaseID) (confirmed <-chan struct{}, end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	told := make(chan struct{})
+	c.waiting[id] = told
+	return told, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.waiting[id] == told {
+			delete(c.waiting, id)
+		}
+	}
+}
+
+func (c *confirms) tell(id events.LeaseID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if told, is := c.waiting[id]; is {
+		delete(c.waiting, id)
+		close(told)
+	}
+}
+
+// wait is a wait as lines: each thing that came as it comes, and how it ended. What
+// came with a lease counts as printed once the client has confirmed it.
+func (s *Server) wait(ctx context.Context, w http.ResponseWriter, desk *ops.Ops, in json.RawMessage) {
+	q, err := api.Decode[api.WaitRequest](in)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	wait, cancel := api.Bounded(ctx, q.Within)
+	defer cancel()
+	s.opened("wait")
+	out := &lineWriter{w: w}
+	if err := out.begin(); err != nil {
+		s.closed("wait", "gone")
+		return
+	}
+	ended, refused, err := desk.Wait(wait, q.WaitRequest, func(came ops.Waited) error {
+		if came.Lease == "" {
+			return out.write(api.WaitLine{Came: &came})
+		}
+		confirmed, end := s.confirmed.expect(came.Lease)
+		defer end()
+		if err := out.write(api.WaitLine{Came: &came}); err != nil {
+			return err
+		}
+		late := time.NewTimer(ConfirmWithin)
+		defer late.Stop()
+		select {
+		case <-confirmed:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late.C:
+			return failure.New("not_confirmed", "confirm each lease as soon as it is printed: POST /v1/leases/LEASE/confirm; it comes again",
+				fmt.Errorf("lease %s was shown and not confirmed", came.Lease))
+		}
+	})
+	switch {
+	case err != nil:
+		_ = out.write(map[string]any{"error": failureOf(err)})
+		s.closed("wait", "failed")
+	case refused != nil:
+		_ = out.write(api.WaitLine{Refusal: refused})
+		s.closed("wait", "refused")
+	default:
+		_ = out.write(api.WaitLine{Ended: &ended})
+		s.closed("wait", "ended")
+	}
+}
+
+func (s *Server) opened(kind string) {
+	if s.Streams != nil {
+		s.Streams.Opened(kind)
+	}
+}
+
+func (s *Server) closed(kind, reason string) {
+	if s.Streams != nil {
+		s.Streams.Closed(kind, reason)
+	}
+}
