@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os/signal"
@@ -12,34 +11,6 @@ import (
 	"decklog/events"
 	"decklog/internal/ops"
 )
-
-// EventShown is an event as the command line prints it: one line of JSON.
-type EventShown struct {
-	Position events.Position    `json:"position"`
-	Stream   events.Stream      `json:"stream"`
-	Revision events.Revision    `json:"revision"`
-	ID       events.EventID     `json:"id"`
-	Type     events.Type        `json:"type"`
-	Time     events.Time        `json:"time"`
-	Actor    events.Participant `json:"actor"`
-	Cause    events.Cause       `json:"cause"`
-	Policy   events.Position    `json:"policy"`
-	Version  int                `json:"version"`
-	Data     json.RawMessage    `json:"data"`
-}
-
-// ShowEvent makes the line. Data that is no JSON any more, because it was
-// damaged, is shown as the text that it is.
-func ShowEvent(r events.Recorded) EventShown {
-	data := json.RawMessage(r.Data)
-	if !json.Valid(data) {
-		data, _ = json.Marshal(string(r.Data))
-	}
-	return EventShown{
-		Position: r.Position, Stream: r.Stream, Revision: r.Revision, ID: r.ID, Type: r.Type(), Time: r.Time,
-		Actor: r.Actor, Cause: r.Cause, Policy: r.Policy, Version: r.Version, Data: data,
-	}
-}
 
 func listEvents() *Command {
 	return &Command{
@@ -73,7 +44,7 @@ body; ` + "`decklog thread`" + ` joins them. With --follow it goes on as events 
 			defer stop()
 			query := ops.EventsRequest{From: events.Position(from), Thread: r.str("thread"), Type: r.str("type")}
 			for {
-				last, refusal, err := r.ops.Events(query, func(e events.Recorded) error { return r.document(ShowEvent(e)) })
+				last, refusal, err := r.ops.Events(query, func(e events.Recorded) error { return r.document(ops.ShowEvent(e)) })
 				if err != nil {
 					return err
 				}
@@ -84,7 +55,7 @@ body; ` + "`decklog thread`" + ` joins them. With --follow it goes on as events 
 					return nil
 				}
 				query.From = last + 1
-				if err := r.ops.Ledger.Wait(ctx, r.seen(last)); err != nil {
+				if err := r.ops.Past(ctx, r.seen(last)); err != nil {
 					if ctx.Err() != nil {
 						return nil
 					}
@@ -98,8 +69,10 @@ body; ` + "`decklog thread`" + ` joins them. With --follow it goes on as events 
 // seen is the position after which to wait: that of the ledger, since what came
 // before it was looked at, whether it was printed or not.
 func (r *run) seen(last events.Position) events.Position {
-	end := last
-	_ = r.ops.Ledger.View(func(v events.Reader) (err error) { end, err = v.End(); return err })
+	end, err := r.ops.End()
+	if err != nil {
+		return last
+	}
 	return max(end, last)
 }
 

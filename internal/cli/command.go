@@ -22,12 +22,15 @@ type Env struct {
 	Environ        func(string) string
 	Getwd          func() (string, error)
 	World          ops.World
-	// Open opens the ledger at an address, and says what lies beside it, also
-	// when it fails.
-	Open func(url string, env *Env) (ops.Ledger, Beside, error)
+	// Open gives the operations on the ledger at an address, in the environment's
+	// world, and says what lies beside it, also when it fails.
+	Open func(url string, env *Env) (ops.Operations, Beside, error)
 	// LedgerFile is the file of the ledger at an address, without opening it; empty
 	// for one in memory.
 	LedgerFile func(url string) (string, error)
+	// Folder is where the bells and the notes of the ledger at an address lie; empty
+	// for one that has none on this machine.
+	Folder func(url string) (string, error)
 	// Patience is how long the ledger waits for other processes; 0: as long as
 	// suits somebody who waits for the answer.
 	Patience time.Duration
@@ -104,7 +107,7 @@ type run struct {
 	json   bool
 	as     string
 	id     string
-	ops    *ops.Ops
+	ops    ops.Operations
 	beside Beside
 	code   int
 }
@@ -200,7 +203,7 @@ func (c *Command) main(env *Env, args []string) int {
 	}
 	err = c.Run(r)
 	if r.ops != nil {
-		if e := r.ops.Ledger.Close(); err == nil && e != nil {
+		if e := r.ops.Close(); err == nil && e != nil {
 			err = e
 		}
 	}
@@ -209,6 +212,27 @@ func (c *Command) main(env *Env, args []string) int {
 		return ExitDone
 	}
 	return code
+}
+
+// LedgerOf is the address of the ledger that a command line names, or else the
+// environment; empty when neither does. It reads no more of the line than that.
+func LedgerOf(args []string, environ func(string) string) string {
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		name, value, inline := strings.Cut(arg, "=")
+		if name != "--ledger" && name != "-ledger" {
+			continue
+		}
+		if inline {
+			return value
+		}
+		if i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return environ("DECKLOG_LEDGER")
 }
 
 // flagError says what is wrong with a flag as the rest of the program writes flags.
@@ -240,7 +264,7 @@ func (r *run) again(names ...string) string {
 // declare makes the flags of a command, those that all have included.
 func (c *Command) declare(r *run) {
 	r.flags.SetOutput(io.Discard)
-	r.flags.StringVar(&r.url, "ledger", "", "the ledger's `URL`: sqlite:PATH, or memory: (default: DECKLOG_LEDGER, else in the user's data folder)")
+	r.flags.StringVar(&r.url, "ledger", "", "the ledger's `URL`: sqlite:PATH, unix:PATH or http(s)://HOST:PORT of a decklog serve, or memory: (default: DECKLOG_LEDGER, else in the user's data folder)")
 	r.flags.BoolVar(&r.json, "json", false, "print one JSON document")
 	r.flags.StringVar(&r.as, "as", "", "who acts: a session's id or prefix, `WHO` or @name (default: DECKLOG_AS, else found out)")
 	r.flags.StringVar(&r.id, "command", "", "the command's own `UUID`; the same one again gets the same answer")
@@ -337,11 +361,11 @@ func (r *run) open() error {
 	if url == "" {
 		url = r.Environ("DECKLOG_LEDGER")
 	}
-	ledger, beside, err := r.Open(url, r.Env)
+	desk, beside, err := r.Open(url, r.Env)
 	r.beside = beside
 	if err != nil {
 		return err
 	}
-	r.ops = &ops.Ops{Ledger: ledger, World: r.World}
+	r.ops = desk
 	return nil
 }

@@ -10,12 +10,12 @@ import (
 // All is every command, in the order of the overview.
 func All() []*Command {
 	return []*Command{
-		send(), inbox(), thread(), wait(), edit(), remove(),
-		join(), leave(), peers(), owed(),
+		send(), inbox(), thread(), threads(), top(), wait(), edit(), remove(),
+		join(), leave(), peers(), mailboxes(), owed(),
 		turn(), ack(), driver(), sticker(), handoff(), route(), card(), review(), alert(),
-		hook(), wake(), servesMCP(), lease(), confirm(),
-		listEvents(), verify(), rebuild(),
-		policy(), installs(), doctors(), statusline(), notifies(), version(), completion(),
+		hook(), wake(), servesMCP(), servesHTTP(), lease(), confirm(),
+		listEvents(), refusals(), health(), exports(), verify(), rebuild(),
+		policy(), tokens(), installs(), doctors(), statusline(), notifies(), version(), completion(),
 	}
 }
 
@@ -46,11 +46,12 @@ lie. For zsh: put it into a folder of $fpath as _decklog. For fish: into
 	return c
 }
 
-// choices are the words that a flag takes, where there are only a few.
+// choices are the words that a flag takes, where there are only a few: by the
+// flag's name, or by the command's and its own where another's takes other words.
 var choices = map[string]string{
-	"intent": "request inform done", "turn": "working final", "for": "reply final any",
+	"scope": "read write", "intent": "request inform done", "turn": "working final", "wait for": "reply final any",
 	"status": "investigating planning driving reviewing blocked done",
-	"state":  "queued held leased delivered read expired undelivered deleted", "harness": "claude-code codex gemini opencode cursor",
+	"state":  "queued held leased delivered read expired undelivered deleted", "threads state": "open done", "format": "cloudevents", "harness": "claude-code codex gemini opencode cursor",
 }
 
 func (c *Command) flagNames() (names []string) {
@@ -69,17 +70,26 @@ func commandNames() (names []string) {
 
 func bashCompletion() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# bash completion for decklog\n_decklog() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n  case $prev in\n")
+	fmt.Fprintf(&b, "# bash completion for decklog\n_decklog() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n  case \"${COMP_WORDS[1]} $prev\" in\n")
 	for _, name := range sortedChoices() {
-		fmt.Fprintf(&b, "    --%s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", name, choices[name])
+		fmt.Fprintf(&b, "    %s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", afterFlag(name), choices[name])
 	}
-	fmt.Fprintf(&b, "    --body-file|--payload|--policy|--cwd|--repo) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n  esac\n")
+	fmt.Fprintf(&b, "    *--body-file|*--payload|*--policy|*--cwd|*--repo) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n  esac\n")
 	fmt.Fprintf(&b, "  if [ \"$COMP_CWORD\" -eq 1 ]; then words=%q\n  else case ${COMP_WORDS[1]} in\n", strings.Join(commandNames(), " "))
 	for _, c := range All() {
 		fmt.Fprintf(&b, "    %s) words=%q ;;\n", c.Name, strings.Join(append(slices.Clone(c.Words), c.flagNames()...), " "))
 	}
 	fmt.Fprintf(&b, "    help) words=%q ;;\n  esac; fi\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -F _decklog decklog\n", strings.Join(commandNames(), " "))
 	return b.String()
+}
+
+// afterFlag is the pattern by which bash and zsh know, of the command and the
+// word before, that the words of a choice are wanted.
+func afterFlag(choice string) string {
+	if command, name, of := strings.Cut(choice, " "); of {
+		return command + `\ --` + name
+	}
+	return `*\ --` + choice
 }
 
 func sortedChoices() (names []string) {
@@ -96,11 +106,11 @@ func zshCompletion() string {
 	for _, c := range All() {
 		fmt.Fprintf(&b, "    %s\n", zshQuote(c.Name+":"+c.Short))
 	}
-	b.WriteString("  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  case $words[CURRENT-1] in\n")
+	b.WriteString("  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  case \"$words[2] $words[CURRENT-1]\" in\n")
 	for _, name := range sortedChoices() {
-		fmt.Fprintf(&b, "    --%s) compadd %s; return ;;\n", name, choices[name])
+		fmt.Fprintf(&b, "    %s) compadd %s; return ;;\n", afterFlag(name), choices[name])
 	}
-	b.WriteString("    --body-file|--payload|--policy|--cwd|--repo) _files; return ;;\n  esac\n  case $words[2] in\n")
+	b.WriteString("    *--body-file|*--payload|*--policy|*--cwd|*--repo) _files; return ;;\n  esac\n  case $words[2] in\n")
 	for _, c := range All() {
 		fmt.Fprintf(&b, "    %s) compadd -- %s ;;\n", c.Name, strings.Join(append(slices.Clone(c.Words), c.flagNames()...), " "))
 	}
@@ -121,10 +131,10 @@ func fishCompletion() string {
 		}
 		c.eachFlag(func(f *flag.Flag) {
 			_, usage := flag.UnquoteUsage(f)
-			takes := ""
+			takes, words := "", or(choices[c.Name+" "+f.Name], choices[f.Name])
 			switch {
-			case choices[f.Name] != "":
-				takes = " -x -a " + fishQuote(choices[f.Name])
+			case words != "":
+				takes = " -x -a " + fishQuote(words)
 			case slices.Contains([]string{"body-file", "payload", "policy", "cwd", "repo"}, f.Name):
 				takes = " -r -F"
 			}

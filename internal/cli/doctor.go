@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"decklog/internal/doctor"
+	"decklog/internal/failure"
 	"decklog/internal/install"
 	"decklog/internal/kit"
 	"decklog/internal/ops"
@@ -43,9 +44,9 @@ func (r *run) doctor() error {
 	file, fileErr := r.LedgerFile(or(r.url, r.Environ("DECKLOG_LEDGER")))
 	report := doctor.Examine(context.Background(), doctor.Patient{
 		Place: place, Environ: r.Environ, Now: r.World.Now, Version: r.Version.Version, Commit: r.Version.Commit,
-		LedgerFile: file, LedgerErr: fileErr, PolicyName: PolicyName, Asker: r.asker(),
-		Explain: func(err error) (string, string) { f := FailureOf(err); return f.Message, f.Fix },
-		Open: func() (*ops.Ops, doctor.Notes, error) {
+		LedgerFile: file, LedgerErr: fileErr, Served: r.served(), PolicyName: PolicyName, Asker: r.asker(),
+		Explain: func(err error) (string, string) { f := failure.Of(err); return f.Message, f.Fix },
+		Open: func() (ops.Operations, doctor.Notes, error) {
 			r.Patience = doctorPatience
 			err := r.open()
 			return r.ops, r.beside.Notes, err
@@ -55,6 +56,17 @@ func (r *run) doctor() error {
 		r.code = ExitFailed
 	}
 	return r.show(report, nil, nil, func() error { return r.write([]byte(sayReport(report))) })
+}
+
+// served is the ledger's address where a `decklog serve` has it; else empty.
+func (r *run) served() string {
+	url := or(r.url, r.Environ("DECKLOG_LEDGER"))
+	for _, scheme := range []string{"unix:", "http:", "https:"} {
+		if strings.HasPrefix(url, scheme) {
+			return url
+		}
+	}
+	return ""
 }
 
 // doctorPlace is the user's own configuration.

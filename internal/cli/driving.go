@@ -105,7 +105,7 @@ places only its own, in a thread that it drives: it does so by itself when it po
 SEAT is a seat's name, or that of any of its stickers.`,
 		Examples: []string{`decklog sticker place THREAD trinity`, `decklog sticker remove THREAD trinity`},
 		Run: func(r *run) error {
-			do := func(op func(*ops.Ops, ops.StickerRequest) (ops.DrivingReceipt, *commands.Refusal, error)) func() error {
+			do := func(op func(ops.Operations, ops.StickerRequest) (ops.DrivingReceipt, *commands.Refusal, error)) func() error {
 				return func() error {
 					if err := r.want(2, 2, "a thread and a seat"); err != nil {
 						return err
@@ -116,7 +116,7 @@ SEAT is a seat's name, or that of any of its stickers.`,
 					return r.driven(op(r.ops, ops.StickerRequest{Asker: r.asker(), Thread: r.args[0], Seat: r.args[1]}))
 				}
 			}
-			return r.sub(map[string]func() error{"place": do((*ops.Ops).PlaceSticker), "remove": do((*ops.Ops).RemoveSticker)})
+			return r.sub(map[string]func() error{"place": do(ops.Operations.PlaceSticker), "remove": do(ops.Operations.RemoveSticker)})
 		},
 	}
 }
@@ -141,7 +141,7 @@ closes it.`,
 			r.text("link", "", "where to read on: `LINK`")
 		},
 		Run: func(r *run) error {
-			one := func(op func(*ops.Ops, ops.HandoffRequest) (ops.DrivingReceipt, *commands.Refusal, error)) func() error {
+			one := func(op func(ops.Operations, ops.HandoffRequest) (ops.DrivingReceipt, *commands.Refusal, error)) func() error {
 				return func() error {
 					if err := r.want(1, 1, "the id of a hand-off"); err != nil {
 						return err
@@ -167,7 +167,7 @@ closes it.`,
 						Asker: r.asker(), Thread: r.args[0], To: r.str("to"), Reason: []byte(r.str("reason")), Link: r.str("link"),
 					}))
 				},
-				"accept": one((*ops.Ops).AcceptHandoff), "decline": one((*ops.Ops).DeclineHandoff), "close": one((*ops.Ops).CloseHandoff),
+				"accept": one(ops.Operations.AcceptHandoff), "decline": one(ops.Operations.DeclineHandoff), "close": one(ops.Operations.CloseHandoff),
 			})
 		},
 	}

@@ -142,11 +142,7 @@ func (r *run) place() (install.Place, error) {
 
 // ledgerFolder is the folder of the ledger that is meant, without opening it.
 func (r *run) ledgerFolder() (string, error) {
-	file, err := r.LedgerFile(or(r.url, r.Environ("DECKLOG_LEDGER")))
-	if err != nil || file == "" {
-		return "", err
-	}
-	return filepath.Dir(file), nil
+	return r.Folder(or(r.url, r.Environ("DECKLOG_LEDGER")))
 }
 
 // stateFolder is where the user's programs keep what may be lost.

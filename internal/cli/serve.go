@@ -1,0 +1,80 @@
+package cli
+
+import "flag"
+
+const (
+	// ListenDefault is where `decklog serve` listens for HTTP.
+	ListenDefault = "127.0.0.1:7717"
+	// SocketName is what its socket beside the ledger is called.
+	SocketName = "decklog.sock"
+)
+
+func servesHTTP() *Command {
+	return &Command{
+		Name: "serve", Group: "delivery", Usage: "[--listen ADDR] [--socket PATH] [--tls-cert FILE --tls-key FILE]",
+		Short: "serve the ledger over HTTP and a unix socket, with a dashboard",
+		Long: `Serves the ledger for as long as it runs: the operations under /v1/ (described by
+/v1/openapi.json), events as they come at /v1/events, an MCP server at /mcp, /metrics for
+Prometheus, /healthz and /readyz, and at / a dashboard. Others go on using the file itself
+meanwhile.
+
+Everything under /v1/ and /mcp needs a token, which names who acts: decklog token create.
+Whoever can read the ledger's folder needs none for the socket: there lies the token of this
+machine, serve.token. It listens on this machine alone, unless --listen says otherwise; then
+it wants a certificate, or --insecure where nobody else can listen. Other names than those
+of this machine's loopback, by which browsers reach it, are named with --host.
+
+Any command reaches it with --ledger unix:PATH or --ledger http://HOST:PORT (the token in
+DECKLOG_TOKEN), and works as on the file.
+
+It ends at SIGTERM or Ctrl-C: streams are told, and what is under way is finished first.`,
+		Examples: []string{
+			`decklog serve`,
+			`decklog serve --listen 127.0.0.1:0 --json                 # a free port, and where it is as JSON`,
+			`decklog serve --listen 0.0.0.0:7717 --tls-cert cert.pem --tls-key key.pem --host deck.local`,
+			`decklog --ledger unix:$HOME/.local/share/decklog/decklog.sock peers`,
+		},
+		Flags: func(f *flag.FlagSet, r *run) {
+			r.text("listen", ListenDefault, "listen for HTTP at `ADDRESS`, or none")
+			r.text("socket", "", "listen on the unix socket at `PATH`, or none (default: "+SocketName+" beside the ledger)")
+			r.text("tls-cert", "", "the certificate's `FILE`")
+			r.text("tls-key", "", "its key's `FILE`")
+			r.text("host", "", "other `NAMES` by which it is reached, with commas between them")
+			r.toggle("insecure", "listen without TLS where others may hear it")
+			r.toggle("quiet", "log no requests")
+		},
+		Run: func(r *run) error {
+			if err := r.want(0, 0, ""); err != nil {
+				return err
+			}
+			args := []string{"serve"}
+			if r.url != "" {
+				args = append(args, "--ledger", r.url)
+			}
+			if r.json {
+				args = append(args, "--json")
+			}
+			return r.daemon(append(args, r.given("listen", "socket", "tls-cert", "tls-key", "host", "insecure", "quiet")...)...)
+		},
+	}
+}
+
+// given are the flags of this run, as they were, for a next one.
+func (r *run) given(names ...string) (args []string) {
+	r.flags.Visit(func(f *flag.Flag) {
+		for _, name := range names {
+			if f.Name == name {
+				args = append(args, "--"+name+"="+f.Value.String())
+			}
+		}
+	})
+	return args
+}
+
+// daemon becomes the program that holds what is heavy.
+func (r *run) daemon(args ...string) error {
+	if err := r.Daemon(args...); err != nil {
+		return Failed("no_daemon", "put decklogd beside decklog, or on PATH: `make build` makes both", err)
+	}
+	return nil
+}
