@@ -233,11 +233,11 @@ func newFight(t *testing.T) *fight {
 	t.Helper()
 	env := newEnv()
 	file := filepath.Join(t.TempDir(), "ledger.db")
-	ledger, _, err := surroundings.Open("sqlite:"+file, env)
+	desk, _, err := surroundings.Open("sqlite:"+file, env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = ledger.Close() })
+	t.Cleanup(func() { _ = desk.Close() })
 	env.World.Now = func() events.Time { return events.At(scenarioStart) }
 	env.World.Environ = func(string) string { return "" }
 	env.World.Ancestors = func() []events.Process { return nil }
@@ -245,7 +245,8 @@ func newFight(t *testing.T) *fight {
 	f.policy.Seats = []events.Seat{{Name: "smith"}, {Name: "trinity"}, {Name: "oracle"}}
 	f.policy.Persons = []events.Person{{Name: "owner-a", Home: "smith"}, {Name: "owner-b", Home: "trinity"}}
 	env.World.PolicyFile = func() (events.Policy, error) { return f.policy, nil }
-	f.ops = &ops.Ops{Ledger: ledger, World: env.World}
+	f.ops = desk.(*ops.Ops)
+	f.ops.World = env.World
 	for _, seat := range f.policy.Seats {
 		if _, r, err := f.ops.Join(ops.JoinRequest{Session: seat.Name + "-0001", Seat: seat.Name}); r != nil || err != nil {
 			t.Fatal(r, err)

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"decklog/events"
-	"decklog/internal/cli"
+	"decklog/internal/ops"
 )
 
 // patience is how long a test waits for what must come. It is never waited out
@@ -30,7 +30,7 @@ const patience = 30 * time.Second
 type follower struct {
 	cmd  *exec.Cmd
 	mu   sync.Mutex
-	seen []cli.EventShown
+	seen []ops.EventShown
 	err  error
 	more chan struct{} // closed, and replaced, with each event
 }
@@ -48,7 +48,7 @@ func (m *machine) follow(args ...string) *follower {
 		lines := bufio.NewReader(out)
 		for {
 			line, err := lines.ReadBytes('\n')
-			var e cli.EventShown
+			var e ops.EventShown
 			if err == nil {
 				err = json.Unmarshal(line, &e)
 			}
@@ -69,7 +69,7 @@ func (m *machine) follow(args ...string) *follower {
 }
 
 // until waits for an event at or after a position.
-func (f *follower) until(from events.Position, is func(cli.EventShown) bool) error {
+func (f *follower) until(from events.Position, is func(ops.EventShown) bool) error {
 	over := time.NewTimer(patience)
 	defer over.Stop()
 	for {
@@ -124,7 +124,7 @@ func (m *machine) strike(after time.Duration, stdin string, args ...string) (r r
 // mute runs a command whose output cannot be written, because the pipe is full
 // and nobody reads it, and kills it once the event that it records is there: a
 // receipt is then on its way for certain, and never read.
-func (m *machine) mute(f *follower, is func(cli.EventShown) bool, stdin string, args ...string) error {
+func (m *machine) mute(f *follower, is func(ops.EventShown) bool, stdin string, args ...string) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -394,7 +394,7 @@ func (k *kills) silences() error {
 		k.sent[key] = ""
 		k.open = append(k.open, key)
 		k.struck["send"]++
-		return k.mute(k.follower, func(e cli.EventShown) bool {
+		return k.mute(k.follower, func(e ops.EventShown) bool {
 			return e.Type == events.TypeMessageSent && strings.Contains(string(e.Data), key)
 		}, "", k.sending(key)...)
 	case 1:
@@ -449,8 +449,8 @@ func (k *kills) fresh(taker string) error {
 
 func (k *kills) now() time.Time { return scenarioStart.Add(time.Duration(k.round) * 11 * time.Second) }
 
-func of(t events.Type, mailbox string) func(cli.EventShown) bool {
-	return func(e cli.EventShown) bool { return e.Type == t && e.Stream == events.Stream("mailbox-"+mailbox) }
+func of(t events.Type, mailbox string) func(ops.EventShown) bool {
+	return func(e ops.EventShown) bool { return e.Type == t && e.Stream == events.Stream("mailbox-"+mailbox) }
 }
 
 // What was acknowledged is recorded, once, whatever dies when: of real processes

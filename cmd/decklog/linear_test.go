@@ -69,7 +69,7 @@ func TestAMailboxAnswersAsIfItWereAskedOneAtATime(t *testing.T) {
 	inVain := 0
 	for round := range 20 {
 		env := newEnv()
-		ledger, _, err := surroundings.Open("sqlite:"+filepath.Join(t.TempDir(), "ledger.db"), env)
+		desk, _, err := surroundings.Open("sqlite:"+filepath.Join(t.TempDir(), "ledger.db"), env)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,8 @@ func TestAMailboxAnswersAsIfItWereAskedOneAtATime(t *testing.T) {
 		policy := events.DefaultPolicy()
 		policy.Limits.SessionRate, policy.Limits.DeviceRate, policy.Limits.PersonRate = 0, 0, 0
 		env.World.PolicyFile = func() (events.Policy, error) { return policy, nil }
-		o := &ops.Ops{Ledger: ledger, World: env.World}
+		o := desk.(*ops.Ops)
+		o.World = env.World
 		const taker, clients, each = "taker-0001", 4, 4
 		join := func(id string) {
 			if _, r, err := o.Join(ops.JoinRequest{Session: id}); r != nil || err != nil {
@@ -159,7 +160,7 @@ func TestAMailboxAnswersAsIfItWereAskedOneAtATime(t *testing.T) {
 		if a, err := o.Verify(); err != nil || !a.OK {
 			t.Errorf("verify: %+v %v", a, err)
 		}
-		if err := ledger.Close(); err != nil {
+		if err := desk.Close(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -36,7 +36,7 @@ func buildOnce(folder string, flags ...string) (string, error) {
 		return "", err
 	}
 	into := filepath.Join(dir, folder) + string(filepath.Separator)
-	build := exec.Command("go", append(append([]string{"build"}, flags...), "-o", into, ".", "../decklog-hook")...)
+	build := exec.Command("go", append(append([]string{"build"}, flags...), "-o", into, ".", "../decklog-hook", "../decklogd")...)
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the programs: %w\n%s", err, out)
 	}
@@ -272,10 +272,10 @@ func (m *machine) verified() ops.Audited {
 }
 
 // events lists the ledger's events.
-func (m *machine) events(more ...string) (all []cli.EventShown) {
+func (m *machine) events(more ...string) (all []ops.EventShown) {
 	m.Helper()
 	for line := range bytes.Lines(m.done(append([]string{"events"}, more...)...)) {
-		all = append(all, read[cli.EventShown](m, line))
+		all = append(all, read[ops.EventShown](m, line))
 	}
 	return all
 }

@@ -12,7 +12,6 @@ import (
 
 	"decklog/commands"
 	"decklog/events"
-	"decklog/internal/cli"
 	"decklog/internal/ops"
 	"decklog/internal/sqlite"
 	"decklog/projections"
@@ -102,7 +101,7 @@ func TestF24AnEventOfANewerVersionIsKeptShownAndSkipped(t *testing.T) {
 	// Kept, and shown as they are stored, each also by its type, and those of the
 	// thread in the thread.
 	shown := map[events.Position]bool{}
-	check := func(e cli.EventShown) {
+	check := func(e ops.EventShown) {
 		want := stored[e.Position]
 		data := []byte(e.Data)
 		if !json.Valid(want.Data) {

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +28,7 @@ import (
 	"decklog/internal/memory"
 	"decklog/internal/notes"
 	"decklog/internal/ops"
+	"decklog/internal/token"
 	"decklog/projections"
 )
 
@@ -36,7 +39,8 @@ var scenarioStart = time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 
 // TestScenarios runs the specification in testdata/scenarios against each
 // ledger: in memory and in SQLite within this process, and through the real
-// program, a process for each line. The commands of a scenario:
+// program, a process for each line: on the file, and on a `decklog serve` that is
+// reached over its socket and over HTTP. The commands of a scenario:
 //
 //	at +10s                 it is ten seconds after the scenario's start
 //	decklog ARG...          runs the program, which must exit 0 (! for not)
@@ -47,10 +51,10 @@ var scenarioStart = time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 //	has PATH N              that list must have this many elements
 //	streams                 writes every stream to the file "streams", readable (-update rewrites what it is compared with)
 func TestScenarios(t *testing.T) {
-	for _, mode := range []string{"memory", "sqlite", "program"} {
+	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			program := ""
-			if mode == "program" {
+			if mode != "memory" && mode != "sqlite" {
 				if testing.Short() {
 					t.Skip("starts a process for each line of each scenario")
 				}
@@ -59,6 +63,13 @@ func TestScenarios(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			var faults sync.Map
+			t.Cleanup(func() {
+				faults.Range(func(what, _ any) bool { t.Error(what); return true })
+				if mode == "http" && !t.Failed() && !narrowed() {
+					everyOperationAnswered(t)
+				}
+			})
 			testscript.Run(t, testscript.Params{
 				Dir:                "../../testdata/scenarios",
 				UpdateScripts:      *update && mode == "program",
@@ -70,14 +81,16 @@ func TestScenarios(t *testing.T) {
 					e.Setenv("HOME", e.WorkDir)
 					e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 					e.Setenv("USER", surroundings.OSUser())
-					e.Values[sceneKey{}] = &scene{mode: mode, program: program, names: map[string]string{}, work: e.WorkDir}
+					s := &scene{mode: mode, program: program, names: map[string]string{}, work: e.WorkDir, faults: &faults}
+					e.Values[sceneKey{}] = s
+					e.Defer(s.end)
 					return os.WriteFile(clock, []byte(scenarioStart.Format(time.RFC3339Nano)), 0o600)
 				},
 				Condition: func(cond string) (bool, error) {
 					if cond == mode {
 						return true, nil
 					}
-					if slices.Contains([]string{"memory", "sqlite", "program"}, cond) {
+					if slices.Contains(modes, cond) {
 						return false, nil
 					}
 					return false, fmt.Errorf("there is no condition %q", cond)
@@ -88,6 +101,15 @@ func TestScenarios(t *testing.T) {
 			})
 		})
 	}
+}
+
+// modes are the ledgers that the scenarios run against.
+var modes = []string{"memory", "sqlite", "program", "unix", "http"}
+
+// narrowed says that only some scenarios run.
+func narrowed() bool {
+	f := flag.Lookup("test.run")
+	return f != nil && strings.Count(f.Value.String(), "/") > 1
 }
 
 type sceneKey struct{}
@@ -101,6 +123,74 @@ type scene struct {
 	last    []byte            // what was printed last
 	names   map[string]string // of ids, for the streams
 	work    string            // the scenario's folder
+	server  *exec.Cmd         // serves the ledger, if somebody does
+	proxy   *described        // stands before it
+	faults  *sync.Map         // what was not as the server describes itself
+}
+
+// serve starts a server of the scenario's ledger, and has the program reach that.
+func (s *scene) serve(ts *testscript.TestScript) {
+	if s.server != nil || s.mode != "unix" && s.mode != "http" {
+		return
+	}
+	s.server = exec.Command(s.program, "serve", "--listen", "127.0.0.1:0", "--json", "--quiet")
+	s.server.Dir, s.server.Env = s.work, s.environ(ts)
+	log, err := os.Create(filepath.Join(s.work, ".serve-log"))
+	ts.Check(err)
+	defer log.Close()
+	s.server.Stderr = log
+	out, err := s.server.StdoutPipe()
+	ts.Check(err)
+	ts.Check(s.server.Start())
+	var at struct{ Serving struct{ HTTP, Socket string } }
+	if err := json.NewDecoder(out).Decode(&at); err != nil {
+		_ = s.server.Wait()
+		s.server = nil
+		said, _ := os.ReadFile(log.Name())
+		ts.Fatalf("the server did not come: %v\n%s", err, said)
+	}
+	ts.Setenv("DECKLOG_LEDGER", at.Serving.Socket)
+	if s.mode == "http" {
+		secret, err := token.OfMachine(filepath.Join(s.work, "ledger"))
+		ts.Check(err)
+		s.proxy, err = describe(at.Serving.HTTP, secret)
+		ts.Check(err)
+		ts.Setenv("DECKLOG_LEDGER", s.proxy.URL)
+		ts.Setenv("DECKLOG_TOKEN", secret)
+	}
+}
+
+// end stops the server, which must end well.
+func (s *scene) end() {
+	if s.server == nil {
+		return
+	}
+	if s.proxy != nil {
+		s.proxy.Close()
+		for name := range s.proxy.seen {
+			answeredEver.Store(name, true)
+		}
+		if s.proxy.wrong != "" {
+			s.faults.Store(s.proxy.wrong, true)
+		}
+	}
+	_ = s.server.Process.Signal(syscall.SIGTERM)
+	if err := s.server.Wait(); err != nil {
+		panic(fmt.Sprintf("the server ended with %v", err))
+	}
+}
+
+// environ is what a program of the scenario finds around it.
+func (s *scene) environ(ts *testscript.TestScript) (environ []string) {
+	for _, name := range []string{
+		"HOME", "USER", "PATH", "DECKLOG_TEST_CLOCK", "DECKLOG_LEDGER", "DECKLOG_TOKEN", "DECKLOG_AS", "DECKLOG", "DECKLOG_SESSION",
+		"CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_SESSION_ID", "XDG_STATE_HOME", "XDG_DATA_HOME",
+	} {
+		if v := ts.Getenv(name); v != "" {
+			environ = append(environ, name+"="+v)
+		}
+	}
+	return environ
 }
 
 func sceneOf(ts *testscript.TestScript) *scene { return ts.Value(sceneKey{}).(*scene) }
@@ -142,18 +232,11 @@ func (s *scene) tell(ts *testscript.TestScript, args []string) int {
 func (s *scene) run(ts *testscript.TestScript, args []string) (code int, out, errs []byte) {
 	var stdout, stderr bytes.Buffer
 	stdin := strings.NewReader(readStdin(ts))
-	if s.mode == "program" {
+	if s.program != "" {
+		s.serve(ts)
 		cmd := exec.Command(s.program, args...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
-		cmd.Dir = ts.MkAbs(".")
-		for _, name := range []string{
-			"HOME", "USER", "PATH", "DECKLOG_TEST_CLOCK", "DECKLOG_LEDGER", "DECKLOG_AS", "DECKLOG", "DECKLOG_SESSION",
-			"CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_SESSION_ID", "XDG_STATE_HOME", "XDG_DATA_HOME",
-		} {
-			if v := ts.Getenv(name); v != "" {
-				cmd.Env = append(cmd.Env, name+"="+v)
-			}
-		}
+		cmd.Dir, cmd.Env = ts.MkAbs("."), s.environ(ts)
 		err := cmd.Run()
 		var exit *exec.ExitError
 		if err != nil && !errors.As(err, &exit) {
@@ -213,10 +296,11 @@ func (s *scene) env(ts *testscript.TestScript, args []string, stdin io.Reader, s
 		}
 		folder := filepath.Dir(strings.TrimPrefix(ts.Getenv("DECKLOG_LEDGER"), "sqlite:"))
 		env.LedgerFile = func(string) (string, error) { return "", nil }
-		env.Open = func(_ string, env *cli.Env) (ops.Ledger, cli.Beside, error) {
+		env.Folder = env.LedgerFile
+		env.Open = func(_ string, env *cli.Env) (ops.Operations, cli.Beside, error) {
 			beside := surroundings.Look(env, cli.Beside{Folder: folder, Notes: s.notes})
 			env.World.Bells = bell.Bells{} // there is no folder for them to lie in
-			return stays{s.ledger}, beside, nil
+			return &ops.Ops{Ledger: stays{s.ledger}, World: env.World}, beside, nil
 		}
 	}
 	return env
@@ -323,7 +407,7 @@ func cmdStreams(ts *testscript.TestScript, neg bool, args []string) {
 	var order []string
 	streams := map[string][]string{}
 	for line := range bytes.Lines(out) {
-		var e cli.EventShown
+		var e ops.EventShown
 		ts.Check(json.Unmarshal(line, &e))
 		stream := s.readable(string(e.Stream))
 		if streams[stream] == nil {

@@ -167,13 +167,13 @@ func TestAFollowerIsWokenByEachEventAndEndsWhenItIsTold(t *testing.T) {
 	m.join("sender-01")
 	m.join("taker-02")
 	f := m.follow()
-	m.ok(f.until(1, func(e cli.EventShown) bool { return e.Type == events.TypeSessionJoined && e.Actor == "taker-02" }))
+	m.ok(f.until(1, func(e ops.EventShown) bool { return e.Type == events.TypeSessionJoined && e.Actor == "taker-02" }))
 	var took []time.Duration
 	for round := range rounds {
 		blocked(t, f.cmd.Process.Pid)
 		id := m.send("sender-01", "taker-02", fmt.Sprint("message ", round))
 		began := time.Now()
-		m.ok(f.until(1, func(e cli.EventShown) bool {
+		m.ok(f.until(1, func(e ops.EventShown) bool {
 			return e.Type == events.TypeMessageSent && strings.Contains(string(e.Data), id)
 		}))
 		took = append(took, time.Since(began))
@@ -186,7 +186,7 @@ func TestAFollowerIsWokenByEachEventAndEndsWhenItIsTold(t *testing.T) {
 	blocked(t, f.cmd.Process.Pid)
 	all := m.events()
 	f.mu.Lock()
-	same := slices.EqualFunc(f.seen, all, func(a, b cli.EventShown) bool {
+	same := slices.EqualFunc(f.seen, all, func(a, b ops.EventShown) bool {
 		return a.Position == b.Position && a.ID == b.ID && bytes.Equal(a.Data, b.Data)
 	})
 	f.mu.Unlock()

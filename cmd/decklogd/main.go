@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"decklog/internal/classifier"
+	"decklog/internal/failure"
+	"decklog/internal/render"
 )
 
 // release is the version that a release is built with.
@@ -20,6 +22,9 @@ var release = "dev"
 
 const usage = `decklogd: it is run by decklog
 Usage: decklogd mcp [--ledger URL] [--as WHO]
+       decklogd serve [--ledger URL] [--listen ADDR] [--socket PATH]
+       decklogd top [--ledger URL] [--once]
+       decklogd cli ARGUMENTS OF DECKLOG
        decklogd classify URL < QUESTION
 `
 
@@ -27,6 +32,9 @@ Usage: decklogd mcp [--ledger URL] [--as WHO]
 type usageError struct{ error }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "cli" {
+		os.Exit(commandLine(os.Args[2:]))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	name, err := run(ctx, os.Args[1:])
@@ -37,7 +45,8 @@ func main() {
 		fmt.Fprintf(os.Stderr, "decklogd %s: %v\n%s", name, err, usage)
 		os.Exit(2)
 	}
-	fmt.Fprintf(os.Stderr, "decklogd %s: %v\n", name, err)
+	f := failure.Of(err)
+	fmt.Fprint(os.Stderr, render.Terminal(fmt.Sprintf("decklogd %s: %s: %s\nFix: %s\n", name, f.Code, f.Message, f.Fix)))
 	os.Exit(1)
 }
 
@@ -47,6 +56,10 @@ func run(ctx context.Context, args []string) (name string, err error) {
 		return args[0], classify(ctx, args[1], os.Stdin, os.Stdout)
 	case len(args) > 0 && args[0] == "mcp":
 		return args[0], serveMCP(ctx, args[1:])
+	case len(args) > 0 && args[0] == "top":
+		return args[0], showTop(ctx, args[1:])
+	case len(args) > 0 && args[0] == "serve":
+		return args[0], serveLedger(ctx, args[1:])
 	}
 	return "", usageError{errors.New("it does nothing by itself")}
 }

@@ -5,12 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"decklog/cmd/internal/surroundings"
 	"decklog/internal/callers"
-	"decklog/internal/cli"
+	"decklog/internal/failure"
 	"decklog/internal/mcp"
 	"decklog/internal/ops"
 )
@@ -32,23 +31,20 @@ func serveMCP(ctx context.Context, args []string) error {
 	c := mcp.Config{
 		As: *as, Version: env.Version.Version, Stderr: os.Stderr, Now: func() time.Time { return env.World.Now().Std() },
 		Failure: func(err error) (code, message, fix string) {
-			f := cli.FailureOf(err)
+			f := failure.Of(err)
 			return f.Code, f.Message, f.Fix
 		},
-		Open: func() (*ops.Ops, error) {
+		Open: func() (ops.Operations, error) {
 			// An environment of its own: what opening fills in is of this ledger alone.
 			env := surroundings.New(release)
 			env.World.Progress = nil
-			ledger, _, err := env.Open(*url, env)
-			if err != nil {
-				return nil, err
-			}
-			return &ops.Ops{Ledger: ledger, World: env.World}, nil
+			desk, _, err := open(*url, env)
+			return desk, err
 		},
 	}
 	// A bad address is told by each call: a server that ends tells nobody anything.
-	if file, err := surroundings.LedgerFile(*url); err == nil && file != "" {
-		c.Callers = callers.Beside(filepath.Dir(file))
+	if folder := surroundings.Folder(*url); folder != "" {
+		c.Callers = callers.Beside(folder)
 	}
 	return mcp.Run(ctx, c, os.Stdin, os.Stdout)
 }

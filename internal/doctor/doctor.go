@@ -57,10 +57,13 @@ type Patient struct {
 	// LedgerFile is the ledger's; empty, with LedgerErr, where it cannot be told.
 	LedgerFile string
 	LedgerErr  error
+	// Served is the address of a ledger that a `decklog serve` has: then its files
+	// are the server's to look after.
+	Served string
 	PolicyName string
 	Asker      ops.Asker
 	// Open opens the ledger. It is called only when its file is there.
-	Open func() (*ops.Ops, Notes, error)
+	Open func() (ops.Operations, Notes, error)
 	// Explain says an error, and what to do about it.
 	Explain func(error) (says, fix string)
 	// Patience bounds each question to a program; 0: PatienceMax.

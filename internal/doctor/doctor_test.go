@@ -43,7 +43,7 @@ func newBed(t *testing.T) *bed {
 		Environ: func(name string) string { return environ[name] },
 		Now:     func() events.Time { return b.now }, PolicyName: "decklog.toml", LedgerFile: filepath.Join(dir, "ledger", "ledger.db"),
 		Explain: func(err error) (string, string) { return err.Error(), "mend it" },
-		Open:    func() (*ops.Ops, Notes, error) { return b.ops(), b.notes, nil },
+		Open:    func() (ops.Operations, Notes, error) { return b.ops(), b.notes, nil },
 	}
 	for _, folder := range []string{"bin", "home", "ledger"} {
 		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
@@ -227,7 +227,7 @@ func TestWhatIsDamagedIsNamedWithWhatToDo(t *testing.T) {
 			_ = os.Truncate(filepath.Join(b.dir, "ledger", "ledger.db-wal"), walBytesMax+1)
 		}, "ledger", "log", Warning, "64 MiB"},
 		{"a ledger that does not open", func(b *bed) {
-			b.Open = func() (*ops.Ops, Notes, error) { return nil, b.notes, events.ErrDamaged }
+			b.Open = func() (ops.Operations, Notes, error) { return nil, b.notes, events.ErrDamaged }
 		}, "ledger", "opens", Fault, events.ErrDamaged.Error()},
 		{"no address", func(b *bed) { b.LedgerFile, b.LedgerErr = "", errors.New("no such kind of ledger") }, "ledger", "address", Fault, "no such kind"},
 		{"a policy that nobody adopted", func(b *bed) { b.file("ledger/decklog.toml", "[limits]\nbody_bytes = 5\n", 0o600) }, "policy", "file", Warning, "differs from the policy in force"},
@@ -254,7 +254,7 @@ func TestWhatIsDamagedIsNamedWithWhatToDo(t *testing.T) {
 
 func TestNoLedgerIsMadeAndNothingIsTouched(t *testing.T) {
 	b := newBed(t)
-	b.Open = func() (*ops.Ops, Notes, error) { t.Error("it was opened"); return nil, nil, errors.New("x") }
+	b.Open = func() (ops.Operations, Notes, error) { t.Error("it was opened"); return nil, nil, errors.New("x") }
 	for _, file := range []string{filepath.Join(b.dir, "nowhere", "ledger.db"), filepath.Join(b.dir, "ledger", "empty.db")} {
 		b.LedgerFile = file
 		if strings.Contains(file, "empty") {

@@ -28,6 +28,11 @@ func (x *examination) examineLedger() (p part) {
 		p.say(about, "address", Fault, fix, "%s", says)
 		return p
 	}
+	if x.Served != "" {
+		p.say(about, "served", OK, "", "by %s; its files are looked at on its machine, with the ledger's own address", x.Served)
+		x.open(&p)
+		return p
+	}
 	if x.LedgerFile == "" {
 		p.say(about, "file", Warning, "name one in a file: DECKLOG_LEDGER=sqlite:PATH", "it is in memory, and gone when its process ends")
 		return p
@@ -125,13 +130,13 @@ func (x *examination) open(p *part) {
 		p.say("ledger", "opens", Fault, fix, "%s", says)
 		return
 	}
-	if mode, is := o.Ledger.(interface{ JournalMode() string }); is && mode.JournalMode() != "wal" {
+	found, err := o.Examine(x.Asker)
+	if x.Served == "" && found.Journal != "" && found.Journal != "wal" {
 		p.say("ledger", "disk", Warning, "move it to a local disk (DECKLOG_LEDGER), and leave the old one alone",
-			"its file system may be shared with other machines: it is kept with the journal mode %q, which is slower, and only one machine may use it", mode.JournalMode())
-	} else {
+			"its file system may be shared with other machines: it is kept with the journal mode %q, which is slower, and only one machine may use it", found.Journal)
+	} else if x.Served == "" {
 		p.say("ledger", "disk", OK, "", "local")
 	}
-	found, err := o.Examine(x.Asker)
 	if err != nil {
 		says, fix := x.Explain(err)
 		p.say("ledger", "opens", Fault, fix, "%s", says)

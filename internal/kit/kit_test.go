@@ -78,10 +78,11 @@ func TestEveryCommandLineInTheSkillIsOneThatTheProgramTakes(t *testing.T) {
 		code := cli.Main(&cli.Env{
 			Args: words(line)[1:], Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
 			Environ: func(name string) string { return map[string]string{"DECKLOG_SESSION": "5d0c33e1-0001"}[name] }, Getwd: os.Getwd,
-			Open: func(string, *cli.Env) (ops.Ledger, cli.Beside, error) {
-				return memory.New(projections.Project), cli.Beside{Notes: notes.InMemory()}, nil
+			Open: func(_ string, env *cli.Env) (ops.Operations, cli.Beside, error) {
+				return &ops.Ops{Ledger: memory.New(projections.Project), World: env.World}, cli.Beside{Notes: notes.InMemory()}, nil
 			},
 			LedgerFile: func(string) (string, error) { return "", nil },
+			Folder:     func(string) (string, error) { return "", nil },
 			World: ops.World{
 				Now:    func() events.Time { return events.At(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)) },
 				Random: func([]byte) {}, Alive: func(events.Process) bool { return true }, Device: "deck", OSUser: "ana",

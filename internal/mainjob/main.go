@@ -72,7 +72,11 @@ Try next:
   bin/decklog --ledger %[1]s events
   bin/decklog help
 
-`, j.ledger, question.Receipt.ID, asker, alert.Receipt.Thread)
+See both acts in a browser, at http://127.0.0.1:7717, with the token that the first line prints:
+  bin/decklog --ledger %[1]s token create --for %[5]s
+  bin/decklog --ledger %[1]s serve
+
+`, j.ledger, question.Receipt.ID, asker, alert.Receipt.Thread, owner)
 }
 
 func (j *job) say(format string, args ...any) {
@@ -298,11 +302,12 @@ func (j *job) audit() error {
 
 // verify ends the job: what it recorded is whole.
 func (j *job) verify() error {
-	j.next()
 	out, _, err := j.run("", "", 0, "verify")
 	if err != nil {
 		return err
 	}
+	fmt.Println()
 	fmt.Print(out)
+	j.next()
 	return nil
 }

@@ -78,7 +78,7 @@ func (n *Notes) Fault(now events.Time, harness, event, session, code, what strin
 		}
 		errs = append(errs, err)
 	}
-	state, err := stateFolder()
+	state, err := StateFolder()
 	if err == nil {
 		err = os.MkdirAll(state, 0o700)
 	}
@@ -114,8 +114,8 @@ func oneLine(s string, bytesMax int) string {
 	return s[:cut]
 }
 
-// stateFolder is where the user's programs keep what may be lost.
-func stateFolder() (string, error) {
+// StateFolder is where the user's programs keep what may be lost.
+func StateFolder() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "decklog"), nil
 	}
@@ -168,7 +168,7 @@ func (n *Notes) Faults() (all []Fault) {
 		all = slices.Clone(n.memory.faults)
 	} else {
 		dirs := []string{n.dir}
-		if state, err := stateFolder(); err == nil {
+		if state, err := StateFolder(); err == nil {
 			dirs = append(dirs, state)
 		}
 		for _, dir := range dirs {

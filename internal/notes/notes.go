@@ -27,6 +27,8 @@ type Notes struct {
 	dir string // the ledger's folder
 
 	memory *memory // instead of files; nil when there are files
+	// tell is told of each observation besides; nil: nobody is.
+	tell func(s events.SessionID, busy bool) error
 }
 
 // memory holds the notes of a ledger that is itself in memory.
@@ -65,7 +67,20 @@ func (n *Notes) Idle(s events.SessionID, now events.Time) error {
 	return n.note(s, Observation{Known: true, At: now})
 }
 
+// Telling are the same notes, which tell somebody else whether a session is busy:
+// who serves a ledger cannot look into a folder of another machine.
+func (n *Notes) Telling(tell func(s events.SessionID, busy bool) error) *Notes {
+	other := *n
+	other.tell = tell
+	return &other
+}
+
 func (n *Notes) note(s events.SessionID, o Observation) error {
+	if n.tell != nil {
+		if err := n.tell(s, o.Busy); err != nil {
+			return fmt.Errorf("note session: %w", err)
+		}
+	}
 	if n.memory != nil {
 		n.memory.mu.Lock()
 		defer n.memory.mu.Unlock()

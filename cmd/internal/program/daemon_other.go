@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package program
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"decklog/internal/classifier"
 )
 
-// becomeDaemon runs decklogd, and ends as it ends.
-func becomeDaemon(args ...string) error {
+// Daemon runs decklogd, and ends as it ends.
+func Daemon(args ...string) error {
 	cmd := exec.Command(classifier.Beside(classifier.Daemon), args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err := cmd.Run()

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package program
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"decklog/internal/classifier"
 )
 
-// becomeDaemon becomes decklogd, in this very process: the harness that started
+// Daemon becomes decklogd, in this very process: the harness that started
 // it is then decklogd's parent, by which its session is found.
-func becomeDaemon(args ...string) error {
+func Daemon(args ...string) error {
 	program, err := exec.LookPath(classifier.Beside(classifier.Daemon))
 	if err == nil {
 		err = syscall.Exec(program, append([]string{program}, args...), os.Environ())

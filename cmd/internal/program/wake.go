@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,12 +15,12 @@ import (
 	"decklog/internal/notes"
 )
 
-// runWake listens for the mail of one idle session.
-func runWake(env *cli.Env, q cli.WakeRequest) int {
+// Wake listens for the mail of one idle session, and gives the exit code.
+func Wake(env *cli.Env, q cli.WakeRequest) int {
 	ignoreClosedPipes()
-	w := &hook.Wake{Run: newHook(env, q.Harness), Session: q.Session, For: q.For, Unattended: q.Unattended, Wakes: notes.Open("")}
-	if file, err := surroundings.LedgerFile(env.Environ("DECKLOG_LEDGER")); err == nil && file != "" {
-		w.Wakes = notes.Open(filepath.Dir(file))
+	w := &hook.Wake{Run: NewHook(env, q.Harness), Session: q.Session, For: q.For, Unattended: q.Unattended, Wakes: notes.Open("")}
+	if folder := surroundings.Folder(env.Environ("DECKLOG_LEDGER")); folder != "" {
+		w.Wakes = notes.Open(folder)
 	}
 	if q.Harness == "codex" {
 		w.Queue = queueInCodex

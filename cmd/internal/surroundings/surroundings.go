@@ -31,7 +31,7 @@ import (
 func New(release string) *cli.Env {
 	return &cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Environ: os.Getenv, Getwd: os.Getwd, Open: Open, LedgerFile: LedgerFile, Version: version(release),
+		Environ: os.Getenv, Getwd: os.Getwd, Open: Open, LedgerFile: LedgerFile, Folder: FolderOf, Version: version(release),
 		World: ops.World{
 			Now: clock.Now, Random: random, Alive: process.Alive, Device: Device(), OSUser: OSUser(),
 			Environ: os.Getenv, Ancestors: process.Ancestors, Progress: progress(os.Stderr),
@@ -40,19 +40,43 @@ func New(release string) *cli.Env {
 	}
 }
 
-// Open opens the ledger at an address, and fills in what the world beside it is
+// Open gives the operations on the ledger at an address, and fills in what the world beside it is
 // known by: the bells, the notes, and the policy file.
-func Open(url string, env *cli.Env) (ops.Ledger, cli.Beside, error) {
+func Open(url string, env *cli.Env) (ops.Operations, cli.Beside, error) {
 	file, err := LedgerFile(url)
 	if err != nil {
 		return nil, cli.Beside{Notes: notes.Open("")}, err
 	}
-	if file == "" {
-		return memory.New(projections.Project), Look(env, cli.Beside{Notes: notes.InMemory()}), nil
+	if Served(url) {
+		return nil, cli.Beside{Notes: notes.Open("")}, cli.Failed("not_supported", "name it with --ledger or DECKLOG_LEDGER from the start",
+			fmt.Errorf("open ledger %q: this program reaches no ledger that is served", url))
 	}
+	if file == "" {
+		beside := Look(env, cli.Beside{Notes: notes.InMemory()})
+		return &ops.Ops{Ledger: memory.New(projections.Project), World: env.World}, beside, nil
+	}
+	desk, beside, err := openFile(file, env)
+	if err != nil {
+		return nil, beside, err
+	}
+	return desk, beside, nil
+}
+
+// OpenWith opens a ledger in a file as suits a process that lives long.
+func OpenWith(url string, env *cli.Env, more ...sqlite.Option) (*ops.Ops, cli.Beside, error) {
+	file, err := LedgerFile(url)
+	if err == nil && file == "" {
+		err = fmt.Errorf("open ledger %q: it is in no file", url)
+	}
+	if err != nil {
+		return nil, cli.Beside{Notes: notes.Open("")}, err
+	}
+	return openFile(file, env, more...)
+}
+
+func openFile(file string, env *cli.Env, more ...sqlite.Option) (*ops.Ops, cli.Beside, error) {
 	folder := filepath.Dir(file)
 	beside := Look(env, cli.Beside{Folder: folder, Notes: notes.Open(folder)})
-	var more []sqlite.Option
 	if env.Patience > 0 {
 		more = append(more, sqlite.Patience(env.Patience))
 	}
@@ -60,7 +84,7 @@ func Open(url string, env *cli.Env) (ops.Ledger, cli.Beside, error) {
 	if err != nil {
 		return nil, beside, err
 	}
-	return ledger, beside, nil
+	return &ops.Ops{Ledger: ledger, World: env.World}, beside, nil
 }
 
 // LedgerFile is the file of the ledger at an address; empty for one in memory.
@@ -78,12 +102,46 @@ func LedgerFile(url string) (string, error) {
 			return "", fmt.Errorf("open ledger %q: %w", url, err)
 		}
 		return file, nil
-	case found && (scheme == "unix" || scheme == "http" || scheme == "https" || scheme == "esdb"):
+	case Served(url):
+		return "", nil
+	case found && scheme == "esdb":
 		return "", cli.Failed("not_supported", "use a ledger in a file: --ledger sqlite:PATH",
 			fmt.Errorf("open ledger %q: this version reaches no ledger over %s", url, scheme))
 	}
 	return "", cli.Failed("bad_ledger", "write --ledger sqlite:PATH, for instance --ledger sqlite:ledger.db",
 		fmt.Errorf("open ledger %q: no such kind of ledger", url))
+}
+
+// Served says whether the ledger at an address is one that a `decklog serve` has.
+func Served(url string) bool {
+	scheme, rest, _ := strings.Cut(url, ":")
+	return (scheme == "unix" || scheme == "http" || scheme == "https") && rest != ""
+}
+
+// FolderOf is what the bells and the notes of a ledger lie in: that of its file, or
+// of the socket of who serves it. Empty for one that has none on this machine.
+func FolderOf(url string) (string, error) {
+	if path, is := strings.CutPrefix(url, "unix:"); is && path != "" {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return "", fmt.Errorf("open ledger %q: %w", url, err)
+		}
+		return filepath.Dir(path), nil
+	}
+	file, err := LedgerFile(url)
+	if err != nil || file == "" {
+		return "", err
+	}
+	return filepath.Dir(file), nil
+}
+
+// Folder is the same, and empty also for an address that is none.
+func Folder(url string) string {
+	folder, err := FolderOf(url)
+	if err != nil {
+		return ""
+	}
+	return folder
 }
 
 // Look lets the world see what lies beside the ledger.
@@ -92,6 +150,12 @@ func Look(env *cli.Env, b cli.Beside) cli.Beside {
 	env.World.Seen = func(id events.SessionID) (bool, events.Time, bool) {
 		o := b.Notes.Seen(id)
 		return o.Busy, o.At, o.Known
+	}
+	env.World.Note = func(id events.SessionID, busy bool, at events.Time) error {
+		if busy {
+			return b.Notes.Busy(id, at)
+		}
+		return b.Notes.Idle(id, at)
 	}
 	env.World.PolicyFile = func() (events.Policy, error) {
 		if b.Folder == "" {

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pb33f/libopenapi"
+	validator "github.com/pb33f/libopenapi-validator"
+
+	"decklog/internal/api"
+)
+
+// described holds what a server says and is told against its own OpenAPI document:
+// it stands between the server and its clients, and passes on.
+type described struct {
+	*httptest.Server
+	check validator.Validator
+
+	mu   sync.Mutex
+	seen map[string]bool // operations
+	// wrong is the first thing that is not as the document says; empty: nothing is.
+	wrong string
+}
+
+// describe stands before a server.
+func describe(at, secret string) (*described, error) {
+	to, err := url.Parse(at)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, at+"/v1/openapi.json", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+secret)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	document, err := libopenapi.NewDocument(text)
+	if err != nil {
+		return nil, fmt.Errorf("the document is none: %w", err)
+	}
+	d := &described{seen: map[string]bool{}}
+	check, faults := validator.NewValidator(document)
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("the document is none: %v", faults)
+	}
+	if valid, faults := check.ValidateDocument(); !valid {
+		return nil, fmt.Errorf("the document is not one of OpenAPI 3.1: %v", faults[0])
+	}
+	d.check = check
+	proxy := &httputil.ReverseProxy{
+		FlushInterval:  -1,
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		ModifyResponse: d.answered,
+	}
+	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if valid, faults := d.check.ValidateHttpRequestSync(r); !valid {
+			d.fault("the request %s %s %.300s: %v", r.Method, r.URL, body, faults[0])
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r)
+	}))
+	return d, nil
+}
+
+func (d *described) fault(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.wrong == "" {
+		d.wrong = fmt.Sprintf(format, args...)
+	}
+}
+
+// answered looks at an answer that is one document. What comes in lines is the
+// same documents, and is looked at by who reads it.
+func (d *described) answered(res *http.Response) error {
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
+		return nil
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	copied := *res
+	copied.Body = io.NopCloser(bytes.NewReader(body))
+	if valid, faults := d.check.ValidateHttpResponse(res.Request, &copied); !valid {
+		d.fault("the answer to %s %s, %d %.300s: %v: %v", res.Request.Method, res.Request.URL, res.StatusCode, body, faults[0], faults[0].SchemaValidationErrors)
+	}
+	if res.StatusCode == http.StatusOK {
+		d.mu.Lock()
+		for _, r := range api.Routes() {
+			if r.Method == res.Request.Method && matches(r.Path, res.Request.URL.Path) {
+				d.seen[r.Name] = true
+			}
+		}
+		d.mu.Unlock()
+	}
+	return nil
+}
+
+func matches(pattern, path string) bool {
+	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(want) != len(got) {
+		return false
+	}
+	for i := range want {
+		if want[i] != got[i] && !strings.HasPrefix(want[i], "{") {
+			return false
+		}
+	}
+	return true
+}
+
+// answeredEver are the operations that answered well in any scenario.
+var answeredEver sync.Map
+
+// everyOperationAnswered says which operations no scenario reached.
+func everyOperationAnswered(t *testing.T) {
+	for _, r := range api.Routes() {
+		if _, seen := answeredEver.Load(r.Name); !seen && !r.Stream {
+			t.Errorf("no scenario asks for %s %s", r.Method, r.Path)
+		}
+	}
+}

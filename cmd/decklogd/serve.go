@@ -1,0 +1,441 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"decklog/cmd/internal/surroundings"
+	"decklog/internal/api"
+	"decklog/internal/cli"
+	"decklog/internal/dashboard"
+	"decklog/internal/failure"
+	"decklog/internal/mcp"
+	"decklog/internal/metrics"
+	"decklog/internal/ops"
+	"decklog/internal/runs"
+	"decklog/internal/serve"
+	"decklog/internal/socket"
+	"decklog/internal/sqlite"
+	"decklog/internal/token"
+)
+
+// serveFlags is the command line of serve.
+type serveFlags struct {
+	ledger, listen, socket, cert, key string
+	hosts                             string
+	insecure, json, quiet             bool
+}
+
+// VerifyEvery is how often a server reads its whole ledger again.
+const VerifyEvery = time.Hour
+
+// StopWithin is how long a stopping server waits for requests that are under way.
+const StopWithin = 10 * time.Second
+
+func readServeFlags(args []string) (f serveFlags, err error) {
+	flags := flag.NewFlagSet("decklogd serve", flag.ContinueOnError)
+	flags.StringVar(&f.ledger, "ledger", os.Getenv("DECKLOG_LEDGER"), "the ledger's `URL`")
+	flags.StringVar(&f.listen, "listen", cli.ListenDefault, "the `ADDRESS` for HTTP")
+	flags.StringVar(&f.socket, "socket", "", "the unix socket's `PATH`")
+	flags.StringVar(&f.cert, "tls-cert", "", "the certificate's `FILE`")
+	flags.StringVar(&f.key, "tls-key", "", "its key's `FILE`")
+	flags.StringVar(&f.hosts, "host", "", "other `NAMES` of this machine, with commas")
+	flags.BoolVar(&f.insecure, "insecure", false, "listen without TLS where others may hear it")
+	flags.BoolVar(&f.json, "json", false, "say where it listens as JSON")
+	flags.BoolVar(&f.quiet, "quiet", false, "log no requests")
+	if err := flags.Parse(args); err != nil {
+		return f, usageError{err}
+	}
+	switch {
+	case flags.NArg() > 0:
+		return f, usageError{fmt.Errorf("%q is one word too many", flags.Arg(0))}
+	case (f.cert == "") != (f.key == ""):
+		return f, usageError{errors.New("--tls-cert and --tls-key belong together")}
+	}
+	return f, nil
+}
+
+// serving is a server at work.
+type serving struct {
+	serveFlags
+	env     *cli.Env
+	log     *slog.Logger
+	desk    *ops.Ops
+	folder  string
+	tokens  *token.Tokens
+	guard   *serve.Guard
+	server  *serve.Server
+	metrics *metrics.Metrics
+	door    *mcp.Door
+	audited atomic.Pointer[dashboard.Audit]
+	stop    chan struct{}
+}
+
+// serveLedger serves a ledger until the context ends.
+func serveLedger(ctx context.Context, args []string) error {
+	f, err := readServeFlags(args)
+	if err != nil {
+		return err
+	}
+	s := &serving{serveFlags: f, env: surroundings.New(release), stop: make(chan struct{})}
+	s.env.World.Progress = nil
+	level := slog.LevelInfo
+	if f.quiet {
+		level = slog.LevelWarn
+	}
+	s.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	if err := s.openLedger(); err != nil {
+		return err
+	}
+	err = s.run(ctx)
+	if closing := s.desk.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+func (s *serving) openLedger() error {
+	if surroundings.Served(s.ledger) {
+		return failure.New("already_served", "serve the file itself: --ledger sqlite:PATH", fmt.Errorf("serve %s: it is served already", s.ledger))
+	}
+	file, err := surroundings.LedgerFile(s.ledger)
+	if err != nil {
+		return err
+	}
+	if file == "" {
+		return failure.New("bad_ledger", "serve a ledger in a file: --ledger sqlite:PATH", errors.New("a ledger in memory cannot be served"))
+	}
+	s.folder = filepath.Dir(file)
+	desk, _, err := surroundings.OpenWith(s.ledger, s.env, sqlite.Grouped(sqlite.DefaultGroups), sqlite.OnCommit(func(members, events int, took time.Duration) {
+		if s.metrics != nil {
+			s.metrics.Commit(members, events, took)
+		}
+	}))
+	if err != nil {
+		return err
+	}
+	s.desk = desk
+	s.desk.Hub = ops.NewHub(desk.Ledger)
+	return nil
+}
+
+// run serves. What it needs beside the ledger is made before anybody is let in.
+func (s *serving) run(ctx context.Context) error {
+	if _, err := token.MakeMachine(s.folder); err != nil {
+		return err
+	}
+	s.tokens = token.Open(s.folder)
+	s.metrics = metrics.New(metrics.Config{
+		View: s.desk.Ledger.View, Now: s.env.World.Now, Size: s.size, Routes: s.routes(),
+		Version: s.env.Version.Version, Commit: s.env.Version.Commit, Go: s.env.Version.Go,
+	})
+	s.guard = serve.NewGuard(serve.GuardConfig{
+		Tokens: s.tokens, Now: s.env.World.Now, Hosts: strings.FieldsFunc(s.hosts, func(r rune) bool { return r == ',' }), Log: s.log,
+		Served: func(method, route string, status int, took time.Duration) {
+			s.metrics.Request(route, method, status, took)
+		},
+	})
+	s.server = serve.New(serve.Config{
+		Ops: s.desk, Who: serve.Who, Good: s.guard.Good, Log: s.log, Version: s.env.Version.Version, Streams: s.metrics,
+	})
+	s.door = s.mcpDoor()
+	defer s.door.Close()
+	listeners, err := s.listenAll()
+	if err != nil {
+		return err
+	}
+	handler := s.guard.Around(s.mux(), rules())
+	life, end := context.WithCancel(ctx)
+	defer end()
+	var work sync.WaitGroup
+	s.background(life, &work)
+	failed := make(chan error, len(listeners))
+	servers := make([]*http.Server, len(listeners))
+	for i, l := range listeners {
+		servers[i] = s.guard.Server(handler)
+		go func() { failed <- servers[i].Serve(s.guard.Listen(l.Listener, l.secure)) }()
+	}
+	s.say(listeners)
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	end()
+	close(s.stop)
+	s.server.Close()
+	s.door.Close()
+	patience, cancel := context.WithTimeout(context.Background(), StopWithin)
+	defer cancel()
+	for _, server := range servers {
+		if closing := server.Shutdown(patience); closing != nil {
+			_ = server.Close()
+		}
+	}
+	work.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return err
+}
+
+// background is what goes on while nobody asks.
+func (s *serving) background(ctx context.Context, work *sync.WaitGroup) {
+	work.Go(func() {
+		if err := s.metrics.Follow(ctx, s.desk.Ledger, nil); err != nil {
+			s.log.Error("the metrics stand still", "error", err)
+		}
+	})
+	work.Go(func() {
+		if err := s.desk.Hub.Run(ctx); err != nil {
+			s.log.Error("nobody who waits is woken any more", "error", err)
+		}
+	})
+	work.Go(func() { s.audit(ctx) })
+	heard, err := runs.Listen(s.folder)
+	if err != nil {
+		s.log.Warn("hook runs are not counted", "error", err)
+		return
+	}
+	work.Go(func() { _ = heard.Hear(s.metrics.HookRun, s.metrics.HookStrange) })
+	work.Go(func() { <-ctx.Done(); _ = heard.Close() })
+}
+
+// audit reads the whole ledger, at the start and every so often.
+func (s *serving) audit(ctx context.Context) {
+	every := time.NewTicker(VerifyEvery)
+	defer every.Stop()
+	for {
+		audited, err := s.desk.Verify()
+		now := s.env.World.Now()
+		found := dashboard.Audit{OK: audited.OK && err == nil, Position: audited.Position, Time: now}
+		switch {
+		case err != nil:
+			found.Fault = failure.Of(err).Message
+		case len(audited.Faults) > 0:
+			found.Fault = fmt.Sprintf("position %d: %s", audited.Faults[0].Position, audited.Faults[0].What)
+		}
+		s.audited.Store(&found)
+		s.server.Audited(serve.Audit{OK: found.OK, Position: found.Position, Time: now, Fault: found.Fault})
+		s.metrics.Verified(max(len(audited.Faults), one(!found.OK)), now)
+		if !found.OK {
+			s.log.Error("the ledger is not as it was written", "fault", found.Fault)
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func one(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func (s *serving) size() (int64, error) {
+	stored, is := s.desk.Ledger.(interface {
+		Stored() (bytes int64, journal string, err error)
+	})
+	if !is {
+		return 0, errors.New("this ledger does not say how large it is")
+	}
+	bytes, _, err := stored.Stored()
+	return bytes, err
+}
+
+func (s *serving) routes() (patterns []string) {
+	for _, r := range api.Routes() {
+		patterns = append(patterns, r.Method+" "+r.Path)
+	}
+	return append(append(patterns, mcpPath), openRoutes...)
+}
+
+// openRoutes are those that say how the server is, and nothing of what it holds.
+var openRoutes = []string{"GET /healthz", "GET /readyz", "GET /metrics"}
+
+func (s *serving) mux() *http.ServeMux {
+	mux := http.NewServeMux()
+	s.server.Register(mux)
+	mux.Handle("GET /metrics", s.metrics.Handler())
+	mux.Handle(mcpPath, s.door)
+	mux.Handle("/", dashboard.New(dashboard.Config{
+		Open: s.view, Now: s.env.World.Now, Stop: s.stop,
+		Audited: func() (dashboard.Audit, bool) {
+			found := s.audited.Load()
+			if found == nil {
+				return dashboard.Audit{}, false
+			}
+			return *found, true
+		},
+		Failed: func(r *http.Request, err error) { s.log.Error("failed", "route", r.Pattern, "error", err) },
+	}))
+	return mux
+}
+
+// rules say who gets to which route.
+func rules() func(pattern string) serve.Rule {
+	of := serve.Rules()
+	of["GET /v1/openapi.json"] = serve.Rule{Needs: token.Read}
+	for _, pattern := range openRoutes {
+		of[pattern] = serve.Rule{Gate: serve.Near}
+	}
+	// The dashboard asks for the token itself: without one there is a page with a
+	// form, which holds nothing of the ledger.
+	of["/"] = serve.Rule{Gate: serve.Open, Form: true, BodyBytesMax: dashboard.FormBytesMax}
+	return func(pattern string) serve.Rule { return of[pattern] }
+}
+
+// view is the ledger as the holder of a token sees it in the dashboard.
+func (s *serving) view(r *http.Request, secret string) (dashboard.Desk, dashboard.Viewer, error) {
+	who, fault := s.guard.Check(r, secret)
+	if fault != nil {
+		return nil, dashboard.Viewer{}, dashboard.ErrToken
+	}
+	desk := s.server.DeskOf(who)
+	viewer := dashboard.Viewer{Name: who.Participant, MayWrite: who.Scope.May(token.Write)}
+	if who.OfMachine() {
+		status, err := desk.Status(ops.Asker{})
+		if err != nil {
+			return nil, viewer, err
+		}
+		viewer.Name = status.Participant
+	}
+	return desk, viewer, nil
+}
+
+// listener is where the server listens.
+type listener struct {
+	net.Listener
+	secure *tls.Config // nil: nothing is encrypted
+	url    string
+}
+
+func (s *serving) listenAll() (all []listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range all {
+				_ = l.Close()
+			}
+		}
+	}()
+	if s.listen != "none" {
+		l, err := s.listenHTTP()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, l)
+	}
+	if s.socket != "none" {
+		l, err := s.listenSocket()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, l)
+	}
+	if len(all) == 0 {
+		return nil, usageError{errors.New("with --listen none and --socket none nobody could reach it")}
+	}
+	return all, nil
+}
+
+func (s *serving) listenHTTP() (listener, error) {
+	host, _, err := net.SplitHostPort(s.listen)
+	if err != nil {
+		return listener{}, usageError{fmt.Errorf("--listen %q is no address, such as %s", s.listen, cli.ListenDefault)}
+	}
+	encrypted := s.cert != ""
+	if !encrypted && !s.insecure && !loopback(host) {
+		return listener{}, failure.New("needs_tls", "give --tls-cert and --tls-key; or, where nobody else can listen, --insecure",
+			fmt.Errorf("listen on %s: others may hear it, and tokens are sent in the clear", s.listen))
+	}
+	l, err := net.Listen("tcp", s.listen)
+	if err != nil {
+		return listener{}, failure.New("cannot_listen", "end what listens there, or choose another address: decklog serve --listen 127.0.0.1:0", fmt.Errorf("listen on %s: %w", s.listen, err))
+	}
+	scheme, secure := "http://", (*tls.Config)(nil)
+	if encrypted {
+		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
+		if err != nil {
+			_ = l.Close()
+			return listener{}, failure.New("bad_certificate", "give the certificate and its key as PEM files", fmt.Errorf("read %s and %s: %w", s.cert, s.key, err))
+		}
+		scheme = "https://"
+		secure = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	}
+	return listener{l, secure, scheme + l.Addr().String()}, nil
+}
+
+// loopback says whether a host is this machine and nobody else can listen.
+func loopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// listenSocket listens on the unix socket.
+func (s *serving) listenSocket() (listener, error) {
+	path := s.socket
+	if path == "" {
+		path = filepath.Join(s.folder, cli.SocketName)
+	}
+	l, err := socket.Listen(path)
+	switch {
+	case errors.Is(err, socket.ErrInUse):
+		return listener{}, failure.New("already_served", "use that one: --ledger unix:"+path+"; or give this one a socket of its own: --socket PATH, or none",
+			fmt.Errorf("listen on %s: another decklog serve listens there", path))
+	case err != nil:
+		return listener{}, failure.New("cannot_listen", "choose a path in a folder of yours: --socket PATH, or none", fmt.Errorf("listen on %s: %w", path, err))
+	}
+	return listener{l, nil, "unix:" + path}, nil
+}
+
+// say tells where it listens, on standard output, as soon as it does.
+func (s *serving) say(listeners []listener) {
+	if s.json {
+		at := map[string]any{"ledger": "sqlite:" + filepath.Join(s.folder, filepath.Base(s.file())), "http": "", "socket": ""}
+		for _, l := range listeners {
+			if strings.HasPrefix(l.url, "unix:") {
+				at["socket"] = l.url
+			} else {
+				at["http"] = l.url
+			}
+		}
+		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"serving": at})
+		return
+	}
+	fmt.Printf("serving %s\n", s.file())
+	for _, l := range listeners {
+		fmt.Printf("  %s\n", l.url)
+	}
+	fmt.Printf("The dashboard asks for a token: decklog token create --for @%s, or the one in %s\n",
+		s.person(), filepath.Join(s.folder, token.MachineFileName))
+}
+
+func (s *serving) file() string {
+	file, _ := surroundings.LedgerFile(s.ledger) // it was opened
+	return file
+}
+
+// person is a name that a token can be made for.
+func (s *serving) person() string {
+	if status, err := s.server.DeskOf(token.Token{Participant: token.Machine}).Status(ops.Asker{}); err == nil && status.Participant.Name() != "" {
+		return status.Participant.Name()
+	}
+	return "NAME"
+}
