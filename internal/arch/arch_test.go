@@ -132,6 +132,7 @@ func TestShortCommandsLinkNothingThatOnlyLongOnesNeed(t *testing.T) {
 	}
 	for _, heavy := range []string{
 		"net", "net/http", "database/sql", "text/template", "html/template", "github.com/google/uuid", "github.com/spf13/cobra", "google.golang.org/grpc",
+		"charm.land/bubbletea/v2", "charm.land/lipgloss/v2",
 	} {
 		if slices.Contains(linked, heavy) {
 			t.Errorf("decklog links %s, which costs every hook run and every send", heavy)

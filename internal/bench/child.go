@@ -197,8 +197,11 @@ func childRebuild(path string) (n int, err error) {
 }
 
 // peakMB is the most memory that this process ever had resident.
-func peakMB() (float64, error) {
-	status, err := os.ReadFile("/proc/self/status")
+func peakMB() (float64, error) { return peakOf(os.Getpid()) }
+
+// peakOf is the same of another process.
+func peakOf(pid int) (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}

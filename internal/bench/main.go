@@ -115,7 +115,7 @@ type sample struct{ measured, reference, ratio float64 }
 func rows() []row {
 	return []row{
 		hookQuiet(), hookDelivers(), hookOff(), hookIgnored(), sendOnce(), appendLoop(), sendTogether(),
-		folding(), threadAt(), queries(),
+		folding(), threadAt(), queries(), appendServed(), waking(), manyWaiting(),
 	}
 }
 

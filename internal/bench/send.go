@@ -48,8 +48,8 @@ type crowd struct {
 	n        int
 }
 
-func openCrowd(path string, size int) (*crowd, error) {
-	ledger, err := sqlite.Open(path, projections.Project)
+func openCrowd(path string, size int, more ...sqlite.Option) (*crowd, error) {
+	ledger, err := sqlite.Open(path, projections.Project, more...)
 	if err != nil {
 		return nil, err
 	}

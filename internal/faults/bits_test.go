@@ -18,6 +18,7 @@ import (
 
 	"decklog/events"
 	"decklog/internal/cli"
+	"decklog/internal/failure"
 	"decklog/internal/ops"
 	"decklog/internal/sqlite"
 	"decklog/projections"
@@ -158,7 +159,7 @@ type fate struct {
 
 // refused is fine when it says that the ledger is damaged, or of a newer program.
 func refused(what string, err error) fate {
-	code := cli.FailureOf(err).Code
+	code := failure.Of(err).Code
 	if code != "ledger_damaged" && code != "ledger_newer" {
 		return fate{"misnamed", fmt.Sprintf("%s: %s: %v", what, code, err)}
 	}

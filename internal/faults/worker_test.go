@@ -21,6 +21,7 @@ import (
 	"decklog/events"
 	"decklog/internal/bell"
 	"decklog/internal/cli"
+	"decklog/internal/failure"
 	"decklog/internal/ops"
 	"decklog/internal/sqlite"
 	"decklog/projections"
@@ -58,7 +59,7 @@ func work(args []string) error {
 	started := time.Now()
 	l, err := sqlite.Open(path, projections.Project)
 	if err != nil {
-		w.say("failed open %s %v", cli.FailureOf(err).Code, err)
+		w.say("failed open %s %v", failure.Of(err).Code, err)
 		return nil
 	}
 	w.ops = opsOn(l, filepath.Dir(path), func() events.Time { return events.Time(begin).Add(time.Since(started)) })
@@ -112,13 +113,13 @@ func (w *worker) failed(what string, r *commands.Refusal, err error) (end bool) 
 		w.say("no %s %s", what, r.Code)
 		return false
 	}
-	f := cli.FailureOf(err)
+	f := failure.Of(err)
 	w.say("failed %s %s %s", what, f.Code, f.Message)
 	code := func(err error) string {
 		if err == nil {
 			return "ok"
 		}
-		return cli.FailureOf(err).Code
+		return failure.Of(err).Code
 	}
 	_, _, again := w.ops.Join(ops.JoinRequest{Session: w.me(), Harness: "by-hand", Cwd: "/"})
 	w.say("again %s", code(again))

@@ -14,15 +14,15 @@ import (
 // program, of a file that was put back, or of a ledger that could not be opened
 // before.
 type ledger struct {
-	open func() (*ops.Ops, error)
+	open func() (ops.Operations, error)
 
 	mu    sync.Mutex
-	desk  *ops.Ops
+	desk  ops.Operations
 	users int
 }
 
 // take gives the operations, and what to call when done with them.
-func (l *ledger) take() (*ops.Ops, func(error), error) {
+func (l *ledger) take() (ops.Operations, func(error), error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.desk == nil {
@@ -39,7 +39,7 @@ func (l *ledger) take() (*ops.Ops, func(error), error) {
 
 // done ends a use. A ledger whose last outcome is unknown answers nothing more:
 // the next call opens it anew.
-func (l *ledger) done(desk *ops.Ops, err error) {
+func (l *ledger) done(desk ops.Operations, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.desk != desk { // it was given up by another call
@@ -47,6 +47,6 @@ func (l *ledger) done(desk *ops.Ops, err error) {
 	}
 	if l.users--; l.users == 0 || errors.Is(err, events.ErrUnknown) {
 		l.desk = nil
-		_ = desk.Ledger.Close() // what was appended is durable already
+		_ = desk.Close() // what was appended is durable already
 	}
 }

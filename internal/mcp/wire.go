@@ -27,12 +27,11 @@ type wire struct {
 	writing sync.Mutex
 	out     io.Writer
 
-	waiting sync.Mutex
-	written map[string]chan<- struct{} // by the token in the answer
+	expected
 }
 
 func newWire(in io.Reader, out io.Writer) *wire {
-	return &wire{in: bufio.NewReaderSize(in, 64<<10), out: out, written: map[string]chan<- struct{}{}}
+	return &wire{in: bufio.NewReaderSize(in, 64<<10), out: out}
 }
 
 // Read gives the lines that are messages.
@@ -183,28 +182,38 @@ func bare(p []byte) []byte {
 	return b
 }
 
-func (w *wire) tell(p []byte) {
-	w.waiting.Lock()
-	defer w.waiting.Unlock()
-	for token, done := range w.written {
+// expected are the answers by whose writing something is confirmed.
+type expected struct {
+	mu      sync.Mutex
+	written map[string]chan<- struct{} // by the token in the answer
+}
+
+// tell says that a text was written.
+func (e *expected) tell(p []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for token, done := range e.written {
 		if bytes.Contains(p, []byte(token)) {
 			close(done)
-			delete(w.written, token)
+			delete(e.written, token)
 		}
 	}
 }
 
 // expect gives what is closed once an answer with this token was written, and
 // what to call when nobody waits any more.
-func (w *wire) expect(token string) (<-chan struct{}, func()) {
+func (e *expected) expect(token string) (<-chan struct{}, func()) {
 	done := make(chan struct{})
-	w.waiting.Lock()
-	defer w.waiting.Unlock()
-	w.written[token] = done
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.written == nil {
+		e.written = map[string]chan<- struct{}{}
+	}
+	e.written[token] = done
 	return done, func() {
-		w.waiting.Lock()
-		defer w.waiting.Unlock()
-		delete(w.written, token)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.written, token)
 	}
 }
 
