@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"decklog/events"
-	"decklog/internal/cli"
 	"decklog/internal/failure"
 	"decklog/internal/ops"
 	"decklog/internal/sqlite"

@@ -41,8 +41,8 @@ type stage struct {
 	*metrics.Metrics
 	t       *testing.T
 	now     events.Time
-	fails   error // that reading the ledger fails with, for the metrics
-	counted int   // rows that the metrics read
+	fails   error        // that reading the ledger fails with, for the metrics
+	counted atomic.Int64 // rows that the metrics read
 	sent    []string
 	n       atomic.Uint64
 }
@@ -84,28 +84,28 @@ func newStage(t *testing.T, ledger ops.Ledger) *stage {
 // counting counts the rows that are read.
 type counting struct {
 	events.Reader
-	rows *int
+	rows *atomic.Int64
 }
 
 func (c counting) Rows() events.Rows { return countingRows{c.Reader.Rows(), c.rows} }
 func (c counting) All(from events.Position, limit int) ([]events.Recorded, error) {
-	*c.rows += limit
+	c.rows.Add(int64(limit))
 	return c.Reader.All(from, limit)
 }
 
 type countingRows struct {
 	events.Rows
-	rows *int
+	rows *atomic.Int64
 }
 
 func (c countingRows) Get(key string) ([]byte, error) {
-	*c.rows++
+	c.rows.Add(1)
 	return c.Rows.Get(key)
 }
 
 func (c countingRows) Scan(prefix, after string, backward bool, visit func(string, []byte) bool) error {
 	return c.Rows.Scan(prefix, after, backward, func(k string, v []byte) bool {
-		*c.rows++
+		c.rows.Add(1)
 		return visit(k, v)
 	})
 }
@@ -417,10 +417,10 @@ func TestALookReadsNoMoreRowsInALargeLedger(t *testing.T) {
 	s := newStage(t, memory.New(projections.Project))
 	s.join(alice, "")
 	s.join(bob, "")
-	look := func() int {
-		s.counted = 0
+	look := func() int64 {
+		s.counted.Store(0)
 		s.scrape()
-		return s.counted
+		return s.counted.Load()
 	}
 	for n := range 100 {
 		s.send(alice, bob, "inform", fmt.Sprint(n))

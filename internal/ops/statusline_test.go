@@ -11,7 +11,7 @@ import (
 // F10: what the status line counts is what the inbox lists.
 func TestTheStatusLineCountsWhatTheInboxListsAsQueued(t *testing.T) {
 	n, counted := 60, 0
-	if testing.Short() {
+	if testing.Short() { // each is a history of its own
 		n = 20
 	}
 	for seed := range uint64(n) {
