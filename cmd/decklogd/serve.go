@@ -185,6 +185,7 @@ func (s *serving) run(ctx context.Context) error {
 			_ = server.Close()
 		}
 	}
+	s.server.Wait()
 	work.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil

@@ -20,7 +20,6 @@ import (
 	"decklog/commands"
 	"decklog/events"
 	"decklog/internal/bell"
-	"decklog/internal/cli"
 	"decklog/internal/failure"
 	"decklog/internal/ops"
 	"decklog/internal/sqlite"

@@ -58,6 +58,7 @@ type Server struct {
 	life      context.Context // ends when the server does
 	end       context.CancelFunc
 	audit     atomic.Pointer[Audit]
+	waits     sync.WaitGroup // that have taken their connections
 }
 
 // New makes a server.
@@ -68,6 +69,10 @@ func New(c Config) *Server {
 
 // Close tells those who wait that the server ends: they are answered at once.
 func (s *Server) Close() { s.end() }
+
+// Wait waits until those were answered who wait on connections of their own, after
+// Close.
+func (s *Server) Wait() { s.waits.Wait() }
 
 // Register puts the table's routes on a mux.
 func (s *Server) Register(mux *http.ServeMux) {
@@ -103,7 +108,7 @@ func (s *Server) Handler(r *api.Route) http.Handler {
 		defer cancel()
 		switch r {
 		case &api.Wait.Route:
-			s.wait(ctx, w, desk, in)
+			s.wait(ctx, w, who, desk, in)
 		case &api.Events.Route:
 			s.events(w, req, desk, in)
 		case &api.Confirm.Route:
@@ -291,56 +296,6 @@ func (c *confirms) tell(id events.LeaseID) {
 	if told, is := c.waiting[id]; is {
 		delete(c.waiting, id)
 		close(told)
-	}
-}
-
-// wait is a wait as lines: each thing that came as it comes, and how it ended. What
-// came with a lease counts as printed once the client has confirmed it.
-func (s *Server) wait(ctx context.Context, w http.ResponseWriter, desk *ops.Ops, in json.RawMessage) {
-	q, err := api.Decode[api.WaitRequest](in)
-	if err != nil {
-		s.fail(w, err)
-		return
-	}
-	wait, cancel := api.Bounded(ctx, q.Within)
-	defer cancel()
-	s.opened("wait")
-	out := &lineWriter{w: w}
-	if err := out.begin(); err != nil {
-		s.closed("wait", "gone")
-		return
-	}
-	ended, refused, err := desk.Wait(wait, q.WaitRequest, func(came ops.Waited) error {
-		if came.Lease == "" {
-			return out.write(api.WaitLine{Came: &came})
-		}
-		confirmed, end := s.confirmed.expect(came.Lease)
-		defer end()
-		if err := out.write(api.WaitLine{Came: &came}); err != nil {
-			return err
-		}
-		late := time.NewTimer(ConfirmWithin)
-		defer late.Stop()
-		select {
-		case <-confirmed:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-late.C:
-			return failure.New("not_confirmed", "confirm each lease as soon as it is printed: POST /v1/leases/LEASE/confirm; it comes again",
-				fmt.Errorf("lease %s was shown and not confirmed", came.Lease))
-		}
-	})
-	switch {
-	case err != nil:
-		_ = out.write(map[string]any{"error": failureOf(err)})
-		s.closed("wait", "failed")
-	case refused != nil:
-		_ = out.write(api.WaitLine{Refusal: refused})
-		s.closed("wait", "refused")
-	default:
-		_ = out.write(api.WaitLine{Ended: &ended})
-		s.closed("wait", "ended")
 	}
 }
 
