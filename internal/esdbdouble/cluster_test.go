@@ -7,11 +7,10 @@ import (
 	"github.com/EventStore/EventStore-Client-Go/v4/protos/gossip"
 	"github.com/EventStore/EventStore-Client-Go/v4/protos/shared"
 	"github.com/EventStore/EventStore-Client-Go/v4/protos/streams"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-
-	"google.golang.org/grpc"
 
 	"decklog/internal/esdbdouble"
 )
@@ -112,7 +111,8 @@ func TestAFollowerNamesTheLeaderToOneWhoWantsOnlyThat(t *testing.T) {
 }
 
 // The client does not say that it wants a leader only, so that a server must be
-// told to refuse it.
+// told to refuse it; and it must have sent all of an append, as a real server
+// waits for, else it sees the end of the call and not the reason.
 func TestAClientThatIsSentToTheLeaderGoesThere(t *testing.T) {
 	cluster, _ := three(t)
 	host, port := "127.0.0.1", 0
@@ -122,7 +122,7 @@ func TestAClientThatIsSentToTheLeaderGoesThere(t *testing.T) {
 		}
 	}
 	follower := cluster.Followers()[0]
-	follower.Inject(esdbdouble.Fault{Call: esdbdouble.Append, Times: esdbdouble.Always, Effect: esdbdouble.Say(esdbdouble.NotLeader(host, port))})
+	follower.Inject(esdbdouble.Fault{Call: esdbdouble.Append, Point: esdbdouble.Commit, Times: esdbdouble.Always, Effect: esdbdouble.Say(esdbdouble.NotLeader(host, port))})
 	c := dial(t, follower.URL())
 	_, err := c.try("s", esdb.NoStream{}, "a")
 	c.wants(err, esdb.ErrorCodeNotLeader)

@@ -224,6 +224,13 @@ func TestDuplicatesThatTheServerLetsIn(t *testing.T) {
 		c.append("s", esdb.StreamExists{}, "a")
 		c.same(c.stream("s", esdb.ReadStreamOptions{}), []string{"s 0 a", "s 1 a"})
 	})
+	t.Run("a server forgets when it is told to", func(t *testing.T) {
+		c, s, _ := open(t)
+		c.append("s", esdb.Any{}, "a")
+		s.ForgetIDs()
+		c.append("s", esdb.Any{}, "a")
+		c.same(c.stream("s", esdb.ReadStreamOptions{}), []string{"s 0 a", "s 1 a"})
+	})
 	t.Run("half of an append without a revision is a conflict, and none of it goes in", func(t *testing.T) {
 		c, _, _ := open(t)
 		c.append("s", esdb.Any{}, "a")
@@ -388,6 +395,12 @@ func TestADeletedStreamIsNotFoundUntilItIsAppendedTo(t *testing.T) {
 	c.wants(err, esdb.ErrorCodeResourceNotFound)
 	_, err = c.try("s", esdb.StreamExists{}, "x")
 	c.wants(err, esdb.ErrorCodeStreamDeleted)
+
+	_, err = c.try("s", esdb.NoStream{}, "a", "x")
+	c.wants(err, esdb.ErrorCodeWrongExpectedVersion)
+	if w := c.append("s", esdb.NoStream{}, "a", "b"); w.NextExpectedVersion != 1 {
+		t.Errorf("what was deleted is not recognised: %+v", w)
+	}
 
 	if w := c.append("s", esdb.NoStream{}, "c"); w.NextExpectedVersion != 2 {
 		t.Errorf("the stream goes on at revision %d", w.NextExpectedVersion)

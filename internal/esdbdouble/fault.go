@@ -139,7 +139,7 @@ type Injected struct {
 	times  int
 }
 
-// Struck is closed when the fault has struck once.
+// Struck is closed when the fault strikes first, before its effect is over.
 func (i *Injected) Struck() <-chan struct{} { return i.struck }
 
 // Times is how often it has struck.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
+	"github.com/EventStore/EventStore-Client-Go/v4/protos/streams"
+	"go.uber.org/goleak"
 
 	"decklog/internal/esdbdouble"
 )
@@ -83,6 +85,20 @@ func TestACallIsHeldUntilItsClientGivesUp(t *testing.T) {
 		t.Errorf("%v, and %d events", err, len(l.Events("s")))
 	}
 	c.append("s", esdb.NoStream{}, "a")
+}
+
+func TestAFaultStrikesUntilTheServerIsHealed(t *testing.T) {
+	c, s, _ := open(t)
+	f := s.Inject(esdbdouble.Fault{Call: esdbdouble.Append, Point: esdbdouble.Commit, Times: esdbdouble.Always, Effect: esdbdouble.Say(esdbdouble.TimedOut())})
+	for range 3 {
+		_, err := c.try("s", esdb.NoStream{}, "a")
+		c.wants(err, esdb.ErrorAborted)
+	}
+	s.Heal()
+	c.append("s", esdb.NoStream{}, "a")
+	if f.Times() != 3 {
+		t.Errorf("it struck %d times", f.Times())
+	}
 }
 
 func TestSomethingHappensBetweenTwoSteps(t *testing.T) {
@@ -198,4 +214,44 @@ func TestAnAnswerNamesNoPosition(t *testing.T) {
 	if w := c.append("s", esdb.Revision(0), "b"); w.CommitPosition != 0 || w.NextExpectedVersion != 1 {
 		t.Errorf("%+v", w)
 	}
+}
+
+// kill -9 leaves nothing of a process, whatever it was doing.
+func TestAServerThatWasStoppedLeavesNothingRunning(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	s, err := esdbdouble.Start(esdbdouble.NewLog(), esdbdouble.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("with a client", func(t *testing.T) {
+		calls := raw(t, s)
+		f := s.Inject(esdbdouble.Fault{Call: esdbdouble.Append, Effect: esdbdouble.Hold(nil)})
+		held, err := calls.Append(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sub, err := calls.Read(t.Context(), &streams.ReadReq{Options: &streams.ReadReq_Options{
+			StreamOption: &streams.ReadReq_Options_All{All: &streams.ReadReq_Options_AllOptions{}},
+			CountOption:  &streams.ReadReq_Options_Subscription{},
+			UuidOption:   &streams.ReadReq_Options_UUIDOption{Content: &streams.ReadReq_Options_UUIDOption_Structured{}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			m, err := sub.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.GetCaughtUp() != nil {
+				break
+			}
+		}
+		<-f.Struck()
+		s.Stop()
+		if _, err := held.CloseAndRecv(); err == nil {
+			t.Error("a held call is answered")
+		}
+	})
+	goleak.VerifyNone(t, before)
 }

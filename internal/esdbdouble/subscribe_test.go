@@ -83,6 +83,26 @@ func TestASubscriptionCatchesUpAndGoesOnLive(t *testing.T) {
 	s.wants("dl.thread-1 2")
 }
 
+func TestAFilterIsOfStreamsOrTypesByPrefixOrExpression(t *testing.T) {
+	c, _, _ := open(t)
+	c.append("dl.thread-1", esdb.NoStream{}, "a")
+	c.append("other-1", esdb.NoStream{}, "b")
+	for _, of := range []struct {
+		filter *esdb.SubscriptionFilter
+		want   []string
+	}{
+		{&esdb.SubscriptionFilter{Type: esdb.StreamFilterType, Regex: `^dl\.`}, []string{"dl.thread-1 0"}},
+		{&esdb.SubscriptionFilter{Type: esdb.EventFilterType, Prefixes: []string{"sai"}}, []string{"dl.thread-1 0", "other-1 0"}},
+		{&esdb.SubscriptionFilter{Type: esdb.EventFilterType, Prefixes: []string{"dl."}}, nil}, // what forgetting the type comes to
+		{esdb.ExcludeSystemEventsFilter(), []string{"dl.thread-1 0", "other-1 0"}},
+	} {
+		s := c.subscribe(esdb.SubscribeToAllOptions{From: esdb.Start{}, Filter: of.filter})
+		s.wants(append(of.want, "checkpoint", "caught up")...)
+	}
+	_, err := c.SubscribeToAll(t.Context(), esdb.SubscribeToAllOptions{Filter: &esdb.SubscriptionFilter{Type: esdb.StreamFilterType, Regex: "("}})
+	c.wants(err, esdb.ErrorCodeUnknown)
+}
+
 func TestASubscriptionResumesAfterThePositionThatItIsGiven(t *testing.T) {
 	c, _, _ := open(t)
 	c.append("dl.thread-1", esdb.NoStream{}, "a", "b", "c")
@@ -240,8 +260,8 @@ func TestCaughtUpIsSaidAsTheVersionOfTheServerSays(t *testing.T) {
 		}
 	}
 
-	server, _ := start(t, esdbdouble.Config{Quirks: esdbdouble.Quirks{CaughtUp: esdbdouble.CaughtUpNever}})
-	c := dial(t, server.URL())
+	c, server, _ := open(t)
+	server.SetQuirks(esdbdouble.Quirks{CaughtUp: esdbdouble.CaughtUpNever})
 	s := c.subscribe(esdb.SubscribeToAllOptions{From: esdb.End{}, Filter: prefixes()})
 	c.append("dl.thread-1", esdb.NoStream{}, "a")
 	s.wants("dl.thread-1 0")
