@@ -52,6 +52,18 @@ fuzz: ## look for inputs that break the codec, the renderer, the hooks and the p
 live: build ## try decklog on the real Claude Code, Codex, Gemini CLI and opencode, with no network and no model (npm, once 1.3 GB; LIVE='-keep' and the like)
 	@$(GO) run ./internal/live -program $(BIN)/decklog $(LIVE)
 
+.PHONY: vendor-tests
+vendor-tests: ## have the vendor's own tests of its Go client try the protocol double, from the module cache (ports 2111 to 2115)
+	@certs=$$(cd internal/esdbdouble/vendortests && $(GO) mod download && $(GO) list -m -f '{{.Dir}}' github.com/kurrent-io/KurrentDB-Client-Go)/certs/node1 && \
+	$(GO) run ./internal/esdbdouble/cmd/double -insecure localhost:2114 -secure localhost:2115 -certs "$$certs" \
+	  -cluster localhost:2111,localhost:2112,localhost:2113 sh internal/esdbdouble/vendortests/run.sh
+
+.PHONY: node-check
+node-check: ## have a Node client read from the protocol double what Go wrote, and the other way round (npm, 17 MB)
+	@mkdir -p .run/node-check && cp internal/esdbdouble/nodecheck/* .run/node-check/
+	@cd .run/node-check && npm ci --ignore-scripts --no-audit --no-fund --silent
+	DECKLOG_NODE_CHECK=$(CURDIR)/.run/node-check $(GO) test -count 1 -run Node -v ./internal/esdbdouble
+
 .PHONY: bench
 bench: ## measure each promise of speed beside its reference (long; takes 5 GB; BENCH='-only REGEXP' and the like)
 	@$(GO) run ./internal/bench $(BENCH)
