@@ -431,7 +431,7 @@ func waking() row {
 // it. One that hears before the sender does took no time. A round trip is a question
 // that needs a token and a look at the ledger.
 func (s *server) wakings(sessions []string) ([]sample, error) {
-	var callers [3]*caller
+	var callers [2]*caller
 	for i := range callers {
 		var err error
 		if callers[i], err = s.dial(); err != nil {
@@ -439,7 +439,7 @@ func (s *server) wakings(sessions []string) ([]sample, error) {
 		}
 		defer callers[i].conn.Close()
 	}
-	sender, waiter, follower := callers[0], callers[1], callers[2]
+	sender, follower := callers[0], callers[1]
 	var trips []float64
 	var end int64
 	for range wakings {
@@ -462,6 +462,12 @@ func (s *server) wakings(sessions []string) ([]sample, error) {
 	// woken sends a message while somebody waits, and gives when the sender was
 	// answered, and when the waiter and the follower heard.
 	woken := func(wait ops.WaitRequest, q ops.SendRequest) (answered, came, follows time.Time, err error) {
+		// A wait has its connection for itself.
+		waiter, err := s.dial()
+		if err != nil {
+			return
+		}
+		defer waiter.conn.Close()
 		told, begun := make(chan time.Time, 1), make(chan struct{})
 		go func() {
 			if err := waiter.wait(wait, begun, told); err != nil {
@@ -537,8 +543,8 @@ func (s *server) end(c *caller) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var found struct{ Position int64 }
-	return found.Position, json.Unmarshal(body, &found)
+	var found struct{ At int64 }
+	return found.At, json.Unmarshal(body, &found)
 }
 
 // hear tells of each event of a type in a stream of them, until that ends.

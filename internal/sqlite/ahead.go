@@ -169,15 +169,16 @@ func (a *ahead) learn(prefix string, stored []row) {
 	a.fileBytes += len(prefix)
 }
 
-// within gives the rows of a tree in a range of keys, in the order of a scan.
-func within(tree *btree.Map[string, []byte], from, to string, backward bool) (found []row) {
+// within gives the first rows of a tree in a range of keys, in the order of a
+// scan, at most limit of them.
+func within(tree *btree.Map[string, []byte], from, to string, backward bool, limit int) (found []row) {
 	if !backward {
 		tree.Ascend(from, func(key string, value []byte) bool {
 			if to != "" && key >= to {
 				return false
 			}
 			found = append(found, row{key, value})
-			return true
+			return len(found) < limit
 		})
 		return found
 	}
@@ -188,7 +189,7 @@ func within(tree *btree.Map[string, []byte], from, to string, backward bool) (fo
 		if key != to {
 			found = append(found, row{key, value})
 		}
-		return true
+		return len(found) < limit
 	}
 	if to == "" {
 		tree.Reverse(step)
@@ -198,22 +199,30 @@ func within(tree *btree.Map[string, []byte], from, to string, backward bool) (fo
 	return found
 }
 
-// over lays what is held over a page of stored rows. The page ends at limit rows,
-// and then says nothing of what lies behind its last.
+// over lays what is held over what is stored. Each is a page of at most limit rows,
+// and says nothing of what lies behind its last when it has as many; so the page
+// that comes of both ends where the first of them does. last is the last key that
+// was looked at; more says that there may be others behind it.
 func over(stored, held []row, backward bool, limit int) (page []row, last string, more bool) {
-	if len(stored) > 0 {
+	before := func(a, b string) bool { return a < b != backward && a != b }
+	for _, full := range [][]row{stored, held} {
+		if len(full) < limit {
+			continue
+		}
+		if end := full[len(full)-1].key; !more || before(end, last) {
+			last, more = end, true
+		}
+	}
+	if more {
+		stored, held = upTo(stored, last, before), upTo(held, last, before)
+	} else if len(stored) > 0 {
 		last = stored[len(stored)-1].key
 	}
-	more = len(stored) == limit
 	if len(held) == 0 {
 		return stored, last, more
 	}
-	before := func(a, b string) bool { return a < b != backward && a != b }
 	page = make([]row, 0, len(stored)+len(held))
 	for _, h := range held {
-		if more && before(last, h.key) {
-			break
-		}
 		for len(stored) > 0 && before(stored[0].key, h.key) {
 			page, stored = append(page, stored[0]), stored[1:]
 		}
@@ -225,6 +234,14 @@ func over(stored, held []row, backward bool, limit int) (page []row, last string
 		}
 	}
 	return append(page, stored...), last, more
+}
+
+// upTo is what of a page does not lie behind a key.
+func upTo(page []row, last string, before func(a, b string) bool) []row {
+	for len(page) > 0 && before(last, page[len(page)-1].key) {
+		page = page[:len(page)-1]
+	}
+	return page
 }
 
 // writeRow puts a row; a nil value removes it.

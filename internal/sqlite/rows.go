@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -123,10 +122,9 @@ func (t table) page(prefix, after string, backward bool, limit int) (page []row,
 		page, last, more = over(page, nil, backward, limit)
 		return page, last, more, err
 	}
-	put := within(&a.rows, from, to, backward)
 	if a.known[prefix] {
-		page, _, _ = over(within(&a.file, from, to, backward), put, backward, math.MaxInt)
-		return page, "", false, nil
+		page, last, more = over(within(&a.file, from, to, backward, limit), within(&a.rows, from, to, backward, limit), backward, limit)
+		return page, last, more, nil
 	}
 	limit = max(limit, scanPageKnown)
 	stored, err := t.stored(from, to, backward, limit)
@@ -136,7 +134,7 @@ func (t table) page(prefix, after string, backward bool, limit int) (page []row,
 	if after == "" && len(stored) < limit {
 		a.learn(prefix, stored)
 	}
-	page, last, more = over(stored, put, backward, limit)
+	page, last, more = over(stored, within(&a.rows, from, to, backward, limit), backward, limit)
 	return page, last, more, nil
 }
 
