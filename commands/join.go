@@ -208,6 +208,10 @@ func (c Leave) Decide(s *projections.State, now events.Time, p events.Policy) ([
 		return nil, refuse(NotYours, "%s asks that session %s ends", c.Caller.ID, row.ID).
 			fix("leave a session to end by itself, or have a person end it").example("decklog leave")
 	}
+	if len(c.Reason) > WordBytesMax {
+		return nil, refuse(BadRequest, "the reason has %d bytes", len(c.Reason)).
+			fix("give a word of at most %d bytes, or none", WordBytesMax).example("decklog leave")
+	}
 	if row.Left != nil {
 		return nil, nil
 	}

@@ -187,6 +187,9 @@ func (c Taking) answersRequest(s *projections.State, m *projections.Message) boo
 	return parent != nil && parent.Intent == events.Request
 }
 
+// WordBytesMax bounds a word of the caller's that is kept as it is.
+const WordBytesMax = 64
+
 // Lease asks for the oldest messages that fit.
 type Lease struct {
 	Taking
@@ -205,6 +208,12 @@ func (c Lease) Decide(s *projections.State, now events.Time, p events.Policy) ([
 	}
 	if _, live := c.author(s, now, p); !live {
 		return nil, NotLive(s, c.Call, now)
+	}
+	for _, name := range []string{c.Harness, c.Hook} {
+		if len(name) > WordBytesMax {
+			return nil, refuse(BadRequest, "the name of a harness or of its hook has %d bytes", len(name)).
+				fix("name it with at most %d", WordBytesMax).example("decklog lease --as SESSION --harness claude-code")
+		}
 	}
 	o := c.Offer(s, now)
 	if o.Empty() {

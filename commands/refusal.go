@@ -124,9 +124,6 @@ func (c Code) meaning() meaning {
 // Status is the code's status as HTTP would give it.
 func (c Code) Status() int { return c.meaning().status }
 
-// Fix is what the code advises where nobody knows better.
-func (c Code) Fix() string { return c.meaning().fix }
-
 // Refusal is the answer to a command that was not admitted: why, what to do
 // about it, and a line that can be run. It is a value, not an error: nothing
 // failed. A refusal binds nothing; the same command may be sent again.
@@ -166,6 +163,10 @@ func refuse(c Code, format string, args ...any) *Refusal {
 
 // Refuse makes a refusal of a code; for the edges, whose facts a decider does not have.
 func Refuse(c Code, format string, args ...any) *Refusal { return refuse(c, format, args...) }
+
+// Word is a value as it may stand in an example that somebody types: itself where it
+// is one plain word, else what stands for it.
+func Word(value, otherwise string) string { return or(safeWord(value), otherwise) }
 
 func (r *Refusal) fix(format string, args ...any) *Refusal {
 	r.Fix = fmt.Sprintf(format, args...)

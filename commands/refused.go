@@ -16,7 +16,7 @@ const RefusalsMax = 60
 const refusalWindow = time.Minute
 
 // RefusedIn is the stream in which a caller's refusals lie: that of the session,
-// seat or person that was refused; of somebody unknown, that of the machine.
+// seat or person that was refused; of somebody unknown, and of a bot, that of the machine.
 func RefusedIn(s *projections.State, c Call, p events.Policy) (events.Stream, events.Participant) {
 	switch c.Caller.Kind {
 	case events.KindSession:
@@ -31,6 +31,8 @@ func RefusedIn(s *projections.State, c Call, p events.Policy) (events.Stream, ev
 		if KnownPerson(p, c.OSUser, c.Caller.ID.Name()) {
 			return events.PersonStream(c.Caller.ID.Name()), c.Caller.ID
 		}
+	case events.KindBot:
+		return events.DeviceStream(c.Device), c.Caller.ID // it has no stream of its own
 	}
 	return events.DeviceStream(c.Device), projections.Device(c.Device)
 }

@@ -160,7 +160,6 @@ type RefusalLine struct {
 	Thread    events.ThreadID  `json:"thread"` // that it was about; empty: none
 	MessageID events.MessageID `json:"message_id"`
 	To        string           `json:"to"`      // the address as it was given
-	Fix       string           `json:"fix"`     // that the code advises
 	Counted   int              `json:"counted"` // how many more it stands for; 0: it is one
 }
 

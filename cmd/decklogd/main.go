@@ -4,12 +4,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"decklog/internal/classifier"
@@ -41,12 +43,21 @@ func main() {
 	if err == nil {
 		return
 	}
-	if errors.As(err, new(usageError)) {
-		fmt.Fprintf(os.Stderr, "decklogd %s: %v\n%s", name, err, usage)
+	usageFault := errors.As(err, new(usageError))
+	f := failure.Of(err)
+	switch {
+	case usageFault && name == "":
+		fmt.Fprintf(os.Stderr, "decklogd: %v\n%s", err, usage)
+	case usageFault:
+		fmt.Fprint(os.Stderr, render.Terminal(fmt.Sprintf("decklog %s: %v\nSee: decklog help %s\n", name, err, name)))
+	case slices.Contains(os.Args, "--json"):
+		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"error": f})
+	default:
+		fmt.Fprint(os.Stderr, render.Terminal(fmt.Sprintf("decklog: %s: %s\nFix: %s\n", f.Code, f.Message, f.Fix)))
+	}
+	if usageFault {
 		os.Exit(2)
 	}
-	f := failure.Of(err)
-	fmt.Fprint(os.Stderr, render.Terminal(fmt.Sprintf("decklogd %s: %s: %s\nFix: %s\n", name, f.Code, f.Message, f.Fix)))
 	os.Exit(1)
 }
 

@@ -153,13 +153,14 @@ func (s *serving) run(ctx context.Context) error {
 		Ops: s.desk, Who: serve.Who, Good: s.guard.Good, Log: s.log, Version: s.env.Version.Version, Streams: s.metrics,
 	})
 	s.door = s.mcpDoor()
-	defer s.door.Close()
 	listeners, err := s.listenAll()
 	if err != nil {
+		s.door.Close()
 		return err
 	}
 	handler := s.guard.Around(s.mux(), rules())
-	life, end := context.WithCancel(ctx)
+	// What goes on in the background ends behind the last request, which may need it.
+	life, end := context.WithCancel(context.Background())
 	defer end()
 	var work sync.WaitGroup
 	s.background(life, &work)
@@ -174,18 +175,20 @@ func (s *serving) run(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	end()
 	close(s.stop)
 	s.server.Close()
-	s.door.Close()
+	closed := make(chan struct{})
+	go func() { s.door.Close(); close(closed) }()
 	patience, cancel := context.WithTimeout(context.Background(), StopWithin)
 	defer cancel()
 	for _, server := range servers {
 		if closing := server.Shutdown(patience); closing != nil {
-			_ = server.Close()
+			_ = server.Close() // and with the connections their requests end
 		}
 	}
+	<-closed
 	s.server.Wait()
+	end()
 	work.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
@@ -294,6 +297,7 @@ func (s *serving) mux() *http.ServeMux {
 func rules() func(pattern string) serve.Rule {
 	of := serve.Rules()
 	of["GET /v1/openapi.json"] = serve.Rule{Needs: token.Read}
+	of[mcpPath] = mcpRule
 	for _, pattern := range openRoutes {
 		of[pattern] = serve.Rule{Gate: serve.Near}
 	}
@@ -310,7 +314,7 @@ func (s *serving) view(r *http.Request, secret string) (dashboard.Desk, dashboar
 		return nil, dashboard.Viewer{}, dashboard.ErrToken
 	}
 	desk := s.server.DeskOf(who)
-	viewer := dashboard.Viewer{Name: who.Participant, MayWrite: who.Scope.May(token.Write)}
+	viewer := dashboard.Viewer{Name: who.Participant, MayWrite: who.Scope.May(token.Write), Expires: who.Expires}
 	if who.OfMachine() {
 		status, err := desk.Status(ops.Asker{})
 		if err != nil {
@@ -336,19 +340,19 @@ func (s *serving) listenAll() (all []listener, err error) {
 			}
 		}
 	}()
-	if s.listen != "none" {
-		l, err := s.listenHTTP()
+	// The socket is tried first: who serves the same ledger already is told of that.
+	for _, one := range []struct {
+		at     string
+		listen func() (listener, error)
+	}{{s.socket, s.listenSocket}, {s.listen, s.listenHTTP}} {
+		if one.at == "none" {
+			continue
+		}
+		l, err := one.listen()
 		if err != nil {
 			return all, err
 		}
-		all = append(all, l)
-	}
-	if s.socket != "none" {
-		l, err := s.listenSocket()
-		if err != nil {
-			return all, err
-		}
-		all = append(all, l)
+		all = append([]listener{l}, all...)
 	}
 	if len(all) == 0 {
 		return nil, usageError{errors.New("with --listen none and --socket none nobody could reach it")}
@@ -420,12 +424,20 @@ func (s *serving) say(listeners []listener) {
 		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"serving": at})
 		return
 	}
-	fmt.Printf("serving %s\n", s.file())
+	fmt.Printf("serving %s%s\n", s.file(), s.fresh())
 	for _, l := range listeners {
 		fmt.Printf("  %s\n", l.url)
 	}
 	fmt.Printf("The dashboard asks for a token: decklog token create --for @%s, or the one in %s\n",
 		s.person(), filepath.Join(s.folder, token.MachineFileName))
+}
+
+// fresh says that there is nothing in the ledger yet: its path may have been mistyped.
+func (s *serving) fresh() string {
+	if end, err := s.desk.End(); err == nil && end == 0 {
+		return ", a new ledger"
+	}
+	return ""
 }
 
 func (s *serving) file() string {

@@ -6,10 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"time"
 
 	"decklog/cmd/internal/surroundings"
 	"decklog/internal/top"
 )
+
+// topPatience is how long one question of the picture waits for a server that is
+// not there.
+const topPatience = time.Second
 
 // showTop shows the ledger in the terminal until its user ends it; where there is
 // no terminal, one picture of it.
@@ -25,6 +30,9 @@ func showTop(ctx context.Context, args []string) (err error) {
 	}
 	env := surroundings.New(release)
 	env.World.Progress = nil
+	if surroundings.Served(*url) {
+		env.Patience = topPatience // it tries again by itself, and says meanwhile that it does
+	}
 	desk, _, err := open(*url, env)
 	if err != nil {
 		return err

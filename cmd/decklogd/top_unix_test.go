@@ -194,10 +194,10 @@ func TestTopShowsWhatHappensAsItHappens(t *testing.T) {
 	}
 }
 
-func TestTopShowsAServedLedgerAsItHappens(t *testing.T) {
-	m := aboard(t)
-	m.join(ada, bob)
-	server := m.command("decklogd", "serve", "--listen", "127.0.0.1:0", "--quiet")
+// served starts a server, and gives it with the address of its socket.
+func (m *machine) served(t *testing.T) (server *exec.Cmd, url string) {
+	t.Helper()
+	server = m.command("decklogd", "serve", "--listen", "127.0.0.1:0", "--quiet")
 	said, err := server.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -209,16 +209,45 @@ func TestTopShowsAServedLedgerAsItHappens(t *testing.T) {
 		_ = server.Process.Signal(syscall.SIGTERM)
 		_ = server.Wait()
 	})
-	url := ""
 	for lines := bufio.NewScanner(said); url == "" && lines.Scan(); {
 		if at := strings.Index(lines.Text(), "unix:"); at >= 0 {
 			url = strings.TrimSpace(lines.Text()[at:])
 		}
 	}
+	if url == "" {
+		t.Fatal("the server said no address")
+	}
+	return server, url
+}
+
+func TestTopShowsAServedLedgerAsItHappens(t *testing.T) {
+	m := aboard(t)
+	m.join(ada, bob)
+	_, url := m.served(t)
 	x := m.terminal(t, 100, 30, "decklog", "top", "--ledger", url)
 	x.shows(`\[1 threads 0\]`, `nothing here`)
 	m.sent(ada, bob, "--intent", "request", "--", "Which commit fixed the lease test?")
 	x.shows(`\[1 threads 1\]`, `Which commit fixed the lease test\?`)
+	x.keys("q")
+	x.ends()
+}
+
+func TestTopSaysThatItsServerIsGoneAndGoesOnWhenItIsBack(t *testing.T) {
+	m := aboard(t)
+	m.join(ada, bob)
+	m.sent(ada, bob, "--", "Seen before.")
+	server, url := m.served(t)
+	x := m.terminal(t, 100, 30, "decklog", "top", "--ledger", url)
+	x.shows(`\[1 threads 1\]`, `Seen before\.`)
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Wait()
+	x.shows(`^.*not connected since \d\d:\d\d:\d\d, trying`, `Seen before\.`)
+	m.sent(bob, ada, "--", "Written while nobody served.")
+	m.served(t)
+	x.shows(`^.*at \d+  \d\d:\d\d:\d\d UTC`, `Written while nobody served\.`)
+	x.hides("not connected")
 	x.keys("q")
 	x.ends()
 }

@@ -54,13 +54,14 @@ var (
 	DeclineHandoff = changes("POST", "/v1/handoffs/{handoff}/decline", "declineHandoff", driving, "Leaves the work where it is.", ops.Operations.DeclineHandoff)
 	CloseHandoff   = changes("POST", "/v1/handoffs/{handoff}/close", "closeHandoff", driving, "Says that the work that was handed over is done.", ops.Operations.CloseHandoff)
 	RouteThread    = changes("POST", "/v1/threads/{thread}/route", "route", driving, "Records a verdict of the routing gate, and moves the thread where it is to route.", ops.Operations.Route)
-	Judge          = changes("POST", "/v1/messages/{message}/judge", "judge", driving, "Asks the policy's classifier about a message that mentions another seat, if one is to be asked.", judge)
-	Card           = changes("PUT", "/v1/threads/{thread}/card", "card", driving, "Posts the driver card of a thread, or edits it.", ops.Operations.Card)
-	AskReview      = changes("POST", "/v1/threads/{thread}/reviews", "askReview", driving, "Asks another seat for a critique of one commit.", ops.Operations.AskReview)
-	LabelReview    = changes("POST", "/v1/reviews/{review}/label", "labelReview", driving, "Records a reviewer's word on a commit.", ops.Operations.LabelReview)
-	CheckReview    = shows("/v1/threads/{thread}/reviews/{commit}", "checkReview", driving, "Whether a label in a thread clears a commit.", ops.Operations.CheckReview)
-	Owed           = shows("/v1/owed", "owed", driving, "The open items, oldest first.", ops.Operations.Owed)
-	CloseOwed      = changes("POST", "/v1/owed/{item}/close", "closeOwed", driving, "Closes an open item, for a person.", ops.Operations.CloseOwed)
+	Judge          = enter(Route{Name: "judge", Method: "POST", Path: "/v1/messages/{message}/judge", Group: driving, Access: Write, Receipt: true,
+		Does: "Asks the policy's classifier about a message that mentions another seat, if one is to be asked. Only its author has it asked."}, judge)
+	Card        = changes("PUT", "/v1/threads/{thread}/card", "card", driving, "Posts the driver card of a thread, or edits it.", ops.Operations.Card)
+	AskReview   = changes("POST", "/v1/threads/{thread}/reviews", "askReview", driving, "Asks another seat for a critique of one commit.", ops.Operations.AskReview)
+	LabelReview = changes("POST", "/v1/reviews/{review}/label", "labelReview", driving, "Records a reviewer's word on a commit.", ops.Operations.LabelReview)
+	CheckReview = shows("/v1/threads/{thread}/reviews/{commit}", "checkReview", driving, "Whether a label in a thread clears a commit.", ops.Operations.CheckReview)
+	Owed        = shows("/v1/owed", "owed", driving, "The open items, oldest first.", ops.Operations.Owed)
+	CloseOwed   = changes("POST", "/v1/owed/{item}/close", "closeOwed", driving, "Closes an open item, for a person.", ops.Operations.CloseOwed)
 
 	Lease   = changes("POST", "/v1/leases", "lease", delivery, "Offers the caller its oldest messages that fit, and nobody else while the lease runs.", lease)
 	Confirm = changes("POST", "/v1/leases/{lease}/confirm", "confirm", delivery, "Says that what a lease offered was printed.", confirm)
@@ -86,9 +87,9 @@ var (
 		p, err := o.Policy()
 		return p, nil, err
 	})
-	AdoptPolicy = changes("POST", "/v1/policy", "adoptPolicy", audit, "Puts another policy in force, which only a person does.", func(o ops.Operations, q PolicyRequest) (ops.Receipt, *commands.Refusal, error) {
+	AdoptPolicy = ofMachine(changes("POST", "/v1/policy", "adoptPolicy", audit, "Puts another policy in force, which only a person does.", func(o ops.Operations, q PolicyRequest) (ops.Receipt, *commands.Refusal, error) {
 		return o.AdoptPolicy(q.Asker, q.Policy)
-	})
+	}))
 	Verify = shows("/v1/verify", "verify", audit, "Reads the whole ledger, and names the first position that is not as it was written.", func(o ops.Operations, _ None) (ops.Audited, *commands.Refusal, error) {
 		a, err := o.Verify()
 		return a, nil, err
@@ -120,6 +121,13 @@ func stream[Q, A any](method, path, name, group string, access Access, does stri
 	return c
 }
 
+// ofMachine keeps a route for the ledger's own machine: a policy names a program
+// that the server runs.
+func ofMachine[Q, A any](c *Call[Q, A]) *Call[Q, A] {
+	c.Access = Machine
+	return c
+}
+
 // None is a request that asks for nothing in particular, or an answer that says
 // nothing but that it was done.
 type None struct{}
@@ -135,8 +143,8 @@ type Judged struct {
 	Asked bool `json:"asked"`
 }
 
-func judge(o ops.Operations, q JudgeRequest) (a Judged, r *commands.Refusal, err error) {
-	a.DrivingReceipt, a.Asked, r, err = o.JudgeRouting(context.Background(), q.Message)
+func judge(ctx context.Context, o ops.Operations, q JudgeRequest) (a Judged, r *commands.Refusal, err error) {
+	a.DrivingReceipt, a.Asked, r, err = o.JudgeRouting(ctx, q.Message)
 	return a, r, err
 }
 

@@ -85,6 +85,9 @@ type Command struct {
 	// with `-`, or with --body-file.
 	Body  bool
 	Words []string // that complete its first argument
+	// Without are flags that all commands have and this one does not take: help and
+	// completion leave them out.
+	Without []string
 	// Flags declares the command's flags; Run runs it.
 	Flags func(*flag.FlagSet, *run)
 	Run   func(*run) error

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"slices"
@@ -92,11 +93,15 @@ func afterFlag(choice string) string {
 	return `*\ --` + choice
 }
 
+// sortedChoices are the choices in the order in which a shell tries them: those of
+// one command before those of any, or these would answer for it.
 func sortedChoices() (names []string) {
 	for name := range choices {
 		names = append(names, name)
 	}
-	slices.Sort(names)
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(b, " "), strings.Count(a, " ")), cmp.Compare(a, b))
+	})
 	return names
 }
 

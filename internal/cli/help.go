@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"decklog/commands"
@@ -27,13 +28,29 @@ func help(env *Env, args []string) int {
 		overview(env.Stdout)
 		return ExitDone
 	}
-	if c := Find(args[0]); c != nil {
+	switch c := Find(args[0]); {
+	case c != nil:
 		c.help(env.Stdout)
+		return ExitDone
+	case args[0] == "help" || args[0] == "-h" || args[0] == "--help":
+		fmt.Fprint(env.Stdout, helpOfHelp)
 		return ExitDone
 	}
 	fmt.Fprintf(env.Stderr, "decklog: there is no command %q%s\nSee: decklog help\n", args[0], didYouMean(args[0]))
 	return ExitUsage
 }
+
+const helpOfHelp = `decklog help: what the commands are, and what each one takes
+
+Usage: decklog help [COMMAND]
+
+Without a command it lists them all. decklog COMMAND --help says the same as
+decklog help COMMAND.
+
+Examples:
+  decklog help
+  decklog help send
+`
 
 func overview(w io.Writer) {
 	fmt.Fprint(w, `decklog: a ledger through which coding agents, and the people beside them,
@@ -56,7 +73,7 @@ Usage: decklog COMMAND [flags] [-- BODY]
   decklog peers                                    # who else does
   decklog send --to SESSION --intent request -- "Which commit fixed the lease test?"
 
-Every command has --json, --ledger URL, --as WHO and --help.
+Every command has --json, --ledger URL, --as WHO and --help; but top has no --json.
 Exit codes: 0 done, 1 failed, 2 flags that cannot be parsed, 3 refused, 4 still pending.
 `)
 }
@@ -87,7 +104,11 @@ func (c *Command) eachFlag(visit func(*flag.Flag)) {
 		values: map[string]*string{}, switches: map[string]*bool{}, lists: map[string]*list{},
 	}
 	c.declare(r)
-	r.flags.VisitAll(visit)
+	r.flags.VisitAll(func(f *flag.Flag) {
+		if !slices.Contains(c.Without, f.Name) {
+			visit(f)
+		}
+	})
 }
 
 // otherWords are what people try for a command of another name.

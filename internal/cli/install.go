@@ -17,7 +17,7 @@ import (
 
 func installs() *Command {
 	return &Command{
-		Name: "install", Group: "set-up", Usage: strings.Join(install.Names(), "|") + " [--check|--remove] [--wake] [--project] [--plugin DIR]",
+		Name: "install", Group: "set-up", Usage: strings.Join(install.Names(), "|") + " [--check|--remove] [--wake] [--project] [--plugin DIR] [--dry-run] [--yes]",
 		Short: "tell a harness of decklog: hooks, MCP server, skill",
 		Long: `Writes what a harness needs into its own configuration: the hooks that register its
 sessions and bring them their mail, the MCP server, and the skill. It shows the change

@@ -19,7 +19,7 @@ import (
 func send() *Command {
 	return &Command{
 		Name: "send", Group: "messages", Body: true,
-		Usage: "--to WHO [--intent request|inform|done] [--reply-to MSG] [--ref ADDR]... -- BODY",
+		Usage: "--to WHO [--intent request|inform|done] [--reply-to MSG] [--ref ADDR]... [--turn working|final] [--key K] [--over] -- BODY",
 		Short: "send a message to a session, a seat or a person",
 		Long: `Sends one message and prints its receipt. The first line of the body is all that
 lists show: put the point there, and write for somebody who knows nothing of your work.
@@ -170,7 +170,7 @@ const atUsage = "show the view as of `MOMENT`: a position, or a time as RFC 3339
 
 func inbox() *Command {
 	return &Command{
-		Name: "inbox", Group: "messages", Usage: "[--as WHO] [--sent] [--state S] [--cursor C] [--limit N]",
+		Name: "inbox", Group: "messages", Usage: "[--as WHO] [--sent] [--state S] [--cursor C] [--limit N] [--at MOMENT]",
 		Short: "what was sent to you, or by you, newest first",
 		Long: `Shows a page of the inbox, newest first. Looking changes nothing: nothing is taken,
 confirmed or marked as read. Messages come into your context by themselves; use the
@@ -190,6 +190,9 @@ inbox to check a state or to read something again.`,
 			}
 			if err := r.want(0, 0, ""); err != nil {
 				return err
+			}
+			if none := r.noPage(limit, ops.InboxMax); none != nil {
+				return r.refused(none)
 			}
 			if err := r.open(); err != nil {
 				return err

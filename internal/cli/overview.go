@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"decklog/commands"
 	"decklog/internal/ops"
 	"decklog/internal/render"
 	"decklog/projections"
@@ -13,7 +14,7 @@ import (
 
 func threads() *Command {
 	return &Command{
-		Name: "threads", Group: "messages", Usage: "[--state S] [--seat SEAT] [--with WHO] [--text T] [--waiting] [--cursor C] [--limit N]",
+		Name: "threads", Group: "messages", Usage: "[--state S] [--seat SEAT] [--with WHO] [--text T] [--waiting] [--cursor C] [--limit N] [--at MOMENT]",
 		Short: "every thread in a line, the latest first",
 		Long: `Lists the threads, the one in which something happened last first: how it stands, who
 drives it, who is still writing, what is owed in it, and what of it still lies in a
@@ -22,7 +23,7 @@ mailbox. A page that a filter left short may not be the last: go on with its cur
 		Flags: func(f *flag.FlagSet, r *run) {
 			r.text("state", "", "only threads that are `STATE`: open or done")
 			r.text("seat", "", "only threads that `SEAT` drives")
-			r.text("with", "", "only threads in which `WHO` takes part: a session's full id, @name or bot:NAME")
+			r.text("with", "", "only threads in which `WHO` takes part: a session's id or prefix, @name or bot:NAME")
 			r.text("text", "", "only threads whose first line has `TEXT` in it")
 			r.toggle("waiting", "only threads in which something is owed, or waits in a mailbox")
 			r.text("cursor", "", "go on after the page that ended with `CURSOR`")
@@ -36,6 +37,9 @@ mailbox. A page that a filter left short may not be the last: go on with its cur
 			}
 			if err := r.want(0, 0, ""); err != nil {
 				return err
+			}
+			if none := r.noPage(limit, ops.OverviewMax); none != nil {
+				return r.refused(none)
 			}
 			if err := r.open(); err != nil {
 				return err
@@ -57,6 +61,15 @@ mailbox. A page that a filter left short may not be the last: go on with its cur
 			})
 		},
 	}
+}
+
+// noPage refuses a page of nothing, which an operation would take for the usual one.
+func (r *run) noPage(limit, most int) *commands.Refusal {
+	if limit != 0 {
+		return nil
+	}
+	example := "decklog " + r.command.Name
+	return commands.Refuse(commands.BadRequest, "the limit 0 is not from 1 to %d", most).Better("leave --limit out, or ask for one or more", example+" --limit 50")
 }
 
 // sayThreadLine says in a line who drives a thread, and what is open in it.
@@ -178,11 +191,11 @@ func pluralOf(n int, one, many string) string {
 
 func refusals() *Command {
 	return &Command{
-		Name: "refusals", Group: "audit", Usage: "[--code C] [--cursor C] [--limit N]",
+		Name: "refusals", Group: "audit", Usage: "[--code C] [--cursor C] [--limit N] [--at MOMENT]",
 		Short: "what was refused, by code, the latest first",
-		Long: `Counts the refusals by their codes, and lists the latest: who was refused what, why, and
-what the code advises. Every refusal is an event; of a flood of them the most are only
-counted, under the code counted.`,
+		Long: `Counts the refusals by their codes, and lists the latest: who was refused what, and
+why. Every refusal is an event; of a flood of them the most are only counted, under the
+code counted. With --code it counts and lists only those.`,
 		Examples: []string{`decklog refusals`, `decklog refusals --code pending --limit 5`, `decklog refusals --json`},
 		Flags: func(f *flag.FlagSet, r *run) {
 			r.text("code", "", "only those with the code `CODE`")
@@ -198,21 +211,31 @@ counted, under the code counted.`,
 			if err := r.want(0, 0, ""); err != nil {
 				return err
 			}
+			if none := r.noPage(limit, ops.OverviewMax); none != nil {
+				return r.refused(none)
+			}
 			if err := r.open(); err != nil {
 				return err
 			}
 			view, refusal, err := r.ops.Refusals(ops.RefusalsRequest{Code: r.str("code"), Cursor: r.str("cursor"), Limit: limit, At: r.str("at")})
 			return r.show(view, refusal, err, func() error {
 				var b strings.Builder
-				fmt.Fprintf(&b, "%s, as of position %d\n", plural(view.Total, "refusal"), view.At)
-				for _, c := range view.Counts {
-					fmt.Fprintf(&b, "%7d  %s\n", c.Count, c.Code)
+				if code := r.str("code"); code != "" {
+					n := 0
+					for _, c := range view.Counts {
+						if c.Code == code {
+							n = c.Count
+						}
+					}
+					fmt.Fprintf(&b, "%s with the code %s, of %d, as of position %d\n", plural(n, "refusal"), code, view.Total, view.At)
+				} else {
+					fmt.Fprintf(&b, "%s, as of position %d\n", plural(view.Total, "refusal"), view.At)
+					for _, c := range view.Counts {
+						fmt.Fprintf(&b, "%7d  %s\n", c.Count, c.Code)
+					}
 				}
 				for _, f := range view.Refusals {
 					fmt.Fprintf(&b, "%d  %s  %s  %s of %s: %s\n", f.Position, f.Time, f.By, f.Code, f.Command, flat(clip(f.Message, 200)))
-					if f.Fix != "" {
-						fmt.Fprintf(&b, "    fix: %s\n", f.Fix)
-					}
 				}
 				if view.NextCursor != "" {
 					fmt.Fprintf(&b, "more: decklog refusals %s--cursor %s\n", r.again("code", "limit", "at"), view.NextCursor)

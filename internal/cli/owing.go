@@ -15,7 +15,7 @@ import (
 
 func owed() *Command {
 	return &Command{
-		Name: "owed", Group: "sessions", Usage: "[--by WHO] [--to WHO] | close ITEM --reason R",
+		Name: "owed", Group: "sessions", Usage: "[--by WHO] [--to WHO] [--at MOMENT] | close ITEM --reason R",
 		Short: "what is owed: open requests, hand-offs and reviews",
 		Long: `Lists what somebody still has to close, oldest first: requests without an answer,
 hand-offs that are offered or not closed yet, and reviews without a label, each with who

@@ -1,6 +1,9 @@
 package cli
 
-import "flag"
+import (
+	"flag"
+	"strings"
+)
 
 const (
 	// ListenDefault is where `decklog serve` listens for HTTP.
@@ -11,7 +14,7 @@ const (
 
 func servesHTTP() *Command {
 	return &Command{
-		Name: "serve", Group: "delivery", Usage: "[--listen ADDR] [--socket PATH] [--tls-cert FILE --tls-key FILE]",
+		Name: "serve", Group: "delivery", Usage: "[--listen ADDR] [--socket PATH] [--tls-cert FILE --tls-key FILE] [--host NAMES] [--insecure] [--quiet]",
 		Short: "serve the ledger over HTTP and a unix socket, with a dashboard",
 		Long: `Serves the ledger for as long as it runs: the operations under /v1/ (described by
 /v1/openapi.json), events as they come at /v1/events, an MCP server at /mcp, /metrics for
@@ -46,6 +49,15 @@ It ends at SIGTERM or Ctrl-C: streams are told, and what is under way is finishe
 		Run: func(r *run) error {
 			if err := r.want(0, 0, ""); err != nil {
 				return err
+			}
+			if listen := r.str("listen"); listen != "none" && !strings.Contains(listen, ":") {
+				return misused("--listen %q is no address, such as %s, and not none", r.str("listen"), ListenDefault)
+			}
+			if r.str("listen") == "none" && r.str("socket") == "none" {
+				return misused("with --listen none and --socket none nobody could reach it")
+			}
+			if (r.str("tls-cert") == "") != (r.str("tls-key") == "") {
+				return misused("--tls-cert and --tls-key belong together")
 			}
 			args := []string{"serve"}
 			if r.url != "" {

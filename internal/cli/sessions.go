@@ -104,7 +104,7 @@ resume, and is reported to its sender as undelivered after ten minutes.`,
 
 func peers() *Command {
 	return &Command{
-		Name: "peers", Group: "sessions", Usage: "[--session ID] [--repo R] [--harness H]",
+		Name: "peers", Group: "sessions", Usage: "[--session ID] [--repo R] [--harness H] [--at MOMENT]",
 		Short: "who takes part, and how that is known",
 		Long: `Lists the sessions that take part, with the evidence of their presence and its age:
 live is what is known of the process, busy and idle what its hooks noted last. A

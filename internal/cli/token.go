@@ -22,14 +22,16 @@ func tokens() *Command {
 		Long: `A token lets a program, a browser or another machine through the doors of a running
 decklog serve. It names the participant that it acts for, and nobody acts with it as
 anybody else: a person or a seat (@NAME), a session that joined (its id), or a bot
-(bot:NAME). With --scope read it changes nothing. It is good until it is revoked, or until
---expires has passed.
+(bot:NAME). A person's token also speaks for that person's sessions. A session's token ends
+with its session. A seat's token acts as the session that occupies the seat. With --scope
+read it changes nothing. It is good until it is revoked, or until --expires has passed.
 
 create prints the token this once; beside the ledger lies only its hash, in tokens.json.
 revoke holds at once, for a serve that runs too. Only a person gives out tokens and takes
 them back, on the machine of the ledger's file and outside of any harness: an agent with
-a token of its own making could act as anybody. Who can read the ledger's folder needs no
-token on this machine.
+a token of its own making could act as anybody. Who can read the file serve.token in the
+ledger's folder needs no other on this machine: it is this machine's own, and a serve
+believes it about who calls.
 
 Give it to a program in the variable DECKLOG_TOKEN, to the dashboard in its form, and to
 anything else as a header: Authorization: Bearer TOKEN. Treat it like a password.`,

@@ -11,6 +11,7 @@ drivers, what is owed, who has mail, and how the ledger stands. Tab or 1 to 4 ch
 between these, the arrows or j and k move, Enter opens a thread with all that happened in
 it, / narrows the list, ? says the rest, and q ends it. It only looks. With --once, or
 where standard output is no terminal, it prints one picture and ends. NO_COLOR is honoured.`,
+		Without:  []string{"json", "as", "command"},
 		Examples: []string{`decklog top`, `decklog top --once`, `decklog top --ledger unix:/run/decklog/decklog.sock`},
 		Flags: func(f *flag.FlagSet, r *run) {
 			r.toggle("once", "print one picture and end")

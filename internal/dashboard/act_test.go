@@ -4,9 +4,12 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"decklog/events"
 	"decklog/internal/ops"
@@ -110,14 +113,16 @@ func TestADoneClosesTheThread(t *testing.T) {
 	_, asked := s.drama()
 	b := s.visitor(writes)
 	here := "/threads/" + string(asked)
+	late := with(b.form(b.page(here), here+"/write", "textarea"), "body", "One more.", "intent", "inform")
 	form := with(b.form(b.page(here), here+"/write", "textarea"), "body", "Thank you.", "intent", "done")
 	if a := b.post(here+"/write", form); !strings.Contains(a.to, "did=closed-thread") {
 		t.Fatalf("gave %d to %q: %s", a.status, a.to, a.body)
 	}
 	page := b.page(here)
-	holds(t, page, `<span class="chip done">done</span>`, "closed the thread")
-	form = with(b.form(page, here+"/write", "textarea"), "body", "One more.", "intent", "inform")
-	if a := b.post(here+"/write", form); a.status != http.StatusConflict {
+	holds(t, page, `<span class="chip done">done</span>`, "closed the thread", "takes no more words")
+	lacks(t, page, here+"/write")
+	// Who had the page open already is told, and keeps what was typed.
+	if a := b.post(here+"/write", late); a.status != http.StatusConflict {
 		t.Errorf("a word after done gave %d", a.status)
 	} else {
 		holds(t, a.body, "reply_to_done", "One more.")
@@ -192,7 +197,12 @@ func TestAPersonAcksAMessage(t *testing.T) {
 // offered makes an offer from smith to trinity in the thread of the request.
 func (s *stage) offered(id events.ThreadID) string {
 	s.t.Helper()
-	offer, r, err := s.OfferHandoff(ops.OfferRequest{Asker: ops.Asker{As: smith}, Thread: string(id), To: "trinity", Reason: ops.Text("It is your sync.")})
+	return s.offeredBy(smith, id)
+}
+
+func (s *stage) offeredBy(session string, id events.ThreadID) string {
+	s.t.Helper()
+	offer, r, err := s.OfferHandoff(ops.OfferRequest{Asker: ops.Asker{As: session}, Thread: string(id), To: "trinity", Reason: ops.Text("It is your sync.")})
 	s.ok(r, err)
 	return offer.ID
 }
@@ -334,6 +344,152 @@ func TestATokenThatReadsSeesNoFormAndSendsNone(t *testing.T) {
 	if s.end() != end {
 		t.Error("something was recorded")
 	}
+}
+
+var (
+	postPattern   = regexp.MustCompile(`(?s)<form[^>]*\bmethod="post" action="(/(?:threads/[^"]*|new))"[^>]*>(.*?)</form>`)
+	buttonPattern = regexp.MustCompile(`<button(?: class="main")?(?: name="([^"]*)" value="([^"]*)")?`)
+)
+
+// act is a button of a form, as a viewer finds it on a page.
+type act struct{ page, action, holds, name, value string }
+
+// acts are all that somebody is offered to do.
+func (b *browser) acts(pages ...string) (all []act) {
+	b.t.Helper()
+	for _, page := range pages {
+		for _, f := range postPattern.FindAllStringSubmatch(b.page(page), -1) {
+			about := ""
+			for _, in := range inputPattern.FindAllStringSubmatch(f[2], -1) {
+				if in[1] != "form" && in[1] != "command" {
+					about = `name="` + in[1] + `" value="` + in[2] + `"`
+				}
+			}
+			for _, button := range buttonPattern.FindAllStringSubmatch(f[2], -1) {
+				all = append(all, act{page, f[1], about, button[1], button[2]})
+			}
+		}
+	}
+	return all
+}
+
+// staged is a ledger with an offer of each kind, in which the same happens each time.
+func staged(t *testing.T) (s *stage, pages []string) {
+	s = newStage(t)
+	alert, asked := s.drama()
+	s.offered(asked)
+	s.after(2 * time.Minute)
+	closed, r, err := s.Threads(ops.ThreadsRequest{State: "done"})
+	s.ok(r, err)
+	return s, []string{"/threads/" + string(alert), "/threads/" + string(asked), "/threads/" + string(closed.Threads[0].Thread), "/owed"}
+}
+
+// What cannot succeed is not offered: everything that is shown to somebody is done,
+// each on a ledger of its own, and nothing of it is refused.
+func TestWhatIsOfferedToAViewerIsNotRefused(t *testing.T) {
+	for _, c := range []struct {
+		token  string
+		shown  []string // at least these
+		hidden []string
+	}{
+		{writes, []string{"write", "sticker", "ack", "handoff", "owed", "new"}, nil},
+		{seated, []string{"write", "ack", "handoff", "new"}, []string{"owed"}},
+		{onSeat, []string{"write", "sticker", "ack", "handoff", "new"}, []string{"owed"}},
+		{loosed, []string{"ack", "new"}, []string{"owed", "sticker", "handoff"}},
+		{vacant, nil, []string{"write", "sticker", "ack", "handoff", "owed", "new"}},
+		{robot, nil, []string{"write", "sticker", "ack", "handoff", "owed", "new"}},
+		{reads, nil, []string{"write", "sticker", "ack", "handoff", "owed", "new"}},
+	} {
+		s, pages := staged(t)
+		b := s.visitor(c.token)
+		if a := b.get("/new"); (a.status == http.StatusOK) != slices.Contains(c.shown, "new") {
+			t.Errorf("%s: the form of a new thread gave %d", c.token, a.status)
+		} else if a.status == http.StatusOK {
+			pages = append(pages, "/new")
+		}
+		all, kinds := b.acts(pages...), map[string]bool{}
+		for _, one := range all {
+			kinds[one.action[strings.LastIndexByte(one.action, '/')+1:]] = true
+		}
+		for _, kind := range c.shown {
+			if !kinds[kind] {
+				t.Errorf("%s is offered no %s", c.token, kind)
+			}
+		}
+		for _, kind := range c.hidden {
+			if kinds[kind] {
+				t.Errorf("%s is offered %s", c.token, kind)
+			}
+		}
+		if home := b.page("/"); strings.Contains(home, `href="/new"`) != slices.Contains(c.shown, "new") {
+			t.Errorf("%s: the way to a new thread is shown: %t", c.token, !slices.Contains(c.shown, "new"))
+		}
+		for _, one := range all {
+			s, _ := staged(t)
+			b := s.visitor(c.token)
+			form := with(b.form(b.page(one.page), one.action, one.holds), "body", "It is well.", "reason", "It is settled.", "intent", "inform")
+			if one.name != "" {
+				form.Set(one.name, one.value)
+			}
+			if one.page == "/new" {
+				form.Set("to", "@neo")
+			}
+			a := b.post(one.action, form)
+			if a.status == http.StatusConflict && strings.Contains(a.body, `name="over" value="1"`) { // another is answering
+				a = b.post(one.action, with(b.form(a.body, one.action, "textarea"), "body", "It is well.", "intent", "inform", "over", "1"))
+			}
+			if a.status != http.StatusSeeOther {
+				t.Errorf("%s was offered %+v, and it gave %d: %s", c.token, one, a.status, regexp.MustCompile(`(?s)role="alert".*?</div>`).FindString(a.body))
+			}
+		}
+	}
+}
+
+// The newest message may be a request to somebody else: whoever answers that by
+// mistake closes what another owes.
+func TestAWordAnswersWhatCameToItsWriterElseTheRoot(t *testing.T) {
+	s := newStage(t)
+	_, asked := s.drama()
+	view := s.thread(asked)
+	b, other := s.visitor(writes), s.visitor(seated)
+	here := "/threads/" + string(asked)
+	answers := func(b *browser) string { return b.form(b.page(here), here+"/write", "textarea").Get("reply_to") }
+	stub := string(view.Messages[1].ID) // smith's, to ana
+	later := s.say("@ana", ops.SendRequest{ReplyTo: string(view.Root), To: "@trinity", Intent: "request", Body: ops.Text("Is it your sync?")})
+	if got := answers(b); got != stub {
+		t.Errorf("ana answers %s, and %s came to her", got, stub)
+	}
+	if got := answers(other); got != string(later.ID) {
+		t.Errorf("trinity answers %s, and %s came to it", got, later.ID)
+	}
+	if got := answers(s.visitor(onSeat)); got != string(view.Root) {
+		t.Errorf("smith answers %s, and %s came to it", got, view.Root)
+	}
+	lone := s.say("@neo", request("@smith", "Only of interest to smith."))
+	page := b.page("/threads/" + string(lone.Thread))
+	if got := b.form(page, "/threads/"+string(lone.Thread)+"/write", "textarea").Get("reply_to"); got != string(lone.ID) {
+		t.Errorf("where nothing came to her, she answers %s and not the root", got)
+	}
+}
+
+// What is refused is shown also where its form is gone meanwhile.
+func TestARefusalWhoseFormIsGoneStandsByItself(t *testing.T) {
+	s := newStage(t)
+	_, asked := s.drama()
+	s.offered(asked)
+	b := s.visitor(seated)
+	here := "/threads/" + string(asked)
+	form := with(b.form(b.page(here), here+"/handoff", ">Decline<"), "do", "accept")
+	_, r, err := s.PlaceSticker(ops.StickerRequest{Asker: ops.Asker{As: "@ana"}, Thread: string(asked), Seat: "tank"})
+	s.ok(r, err)
+	a := b.post(here+"/handoff", form)
+	if a.status != http.StatusConflict {
+		t.Fatalf("gave %d: %s", a.status, a.body)
+	}
+	if n := strings.Count(a.body, `role="alert"`); n != 1 {
+		t.Errorf("it is shown %d times", n)
+	}
+	holds(t, a.body, "already_decided", "autofocus")
 }
 
 func TestAFormOfAnotherSiteOrSessionIsRefused(t *testing.T) {

@@ -82,7 +82,7 @@ func parse() map[string]*templates {
 	frame := template.Must(template.New("frame").Funcs(template.FuncMap{
 		"asset": func(name string) string { return "/assets/" + name + "?v=" + assets[name].version },
 		"spans": func(s any) []span { return spans(textOf(s)) }, "plain": func(s any) string { return plain(textOf(s)) }, "short": shortText, "bytes": sized, "number": numberOf, "plural": plural, "spaced": func(s any) string { return spaced(textOf(s)) },
-		"clock": clock, "day": day, "exact": exact, "arg": arg, "text": textOf, "code": meansOf, "join": strings.Join,
+		"clock": clock, "day": day, "exact": exact, "arg": arg, "text": textOf, "ended": handoffEnd, "join": strings.Join,
 		"plus": func(a, b int) int { return a + b }, "size": func(s string) int64 { return int64(len(s)) }, "headline": headline,
 	}).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html"))
 	found := map[string]*templates{}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -30,6 +31,7 @@ func TestInARealBrowser(t *testing.T) {
 		{"a 100 kB line wraps", longLine},
 		{"everything is done by keyboard alone", keyboard},
 		{"reading and acting work without a script", noScript},
+		{"what was refused is seen first, with and without a script", refusedIsSeen},
 		{"both themes, by the system and by the toggle", themes},
 		{"no page is wider than a phone, and text stands out from its ground", phoneAndContrast},
 		{"a form that is sent twice happens once", doubleClick},
@@ -386,6 +388,28 @@ func noScript(t *testing.T, c *chromium) {
 	b.do(chromedp.Navigate(s.server.URL+"/owed"), chromedp.Click(chromedp.CSS(".inline summary")),
 		chromedp.SendKeys(chromedp.CSS(".inline[open] input[name=reason]"), "Settled."), chromedp.Click(chromedp.CSS(".inline[open] button")), chromedp.WaitVisible(chromedp.CSS(".did")))
 	b.do(chromedp.Click(chromedp.CSS(".theme button")), chromedp.WaitVisible(chromedp.CSS(`html[data-theme="dark"]`)))
+}
+
+// refusedIsSeen: a thread is long, and its form stands below it.
+func refusedIsSeen(t *testing.T, c *chromium) {
+	s := newStage(t)
+	_, asked := s.drama()
+	for range 3 {
+		for range 7 {
+			s.say("@ana", ops.SendRequest{ReplyTo: string(s.thread(asked).Root), To: "@smith", Body: ops.Text(strings.Repeat(fmt.Sprintf("Line of %d.\n", s.end()), 12))})
+		}
+		s.after(2 * time.Hour) // or the rate stops it
+		s.take(smith)
+	}
+	for _, scripts := range []bool{false, true} {
+		b := c.tab(t, s, writes)
+		b.scripts(scripts)
+		b.do(chromedp.Navigate(s.server.URL+"/threads/"+string(asked)), chromedp.WaitVisible(chromedp.CSS("#body")))
+		b.do(chromedp.SendKeys(chromedp.CSS("#write input[name=to]"), "@nobody-here"), chromedp.SendKeys(chromedp.CSS("#body"), "To nobody."), chromedp.Click(chromedp.CSS("#write button.main")))
+		b.until(`document.querySelector(".trouble") !== null && document.readyState === "complete"`)
+		b.until(`document.activeElement === document.querySelector(".trouble")`)
+		b.until(`(() => { const r = document.querySelector(".trouble").getBoundingClientRect(); return scrollY > 0 && r.top >= document.querySelector(".scrub").getBoundingClientRect().bottom && r.bottom <= innerHeight; })()`)
+	}
 }
 
 func themes(t *testing.T, c *chromium) {

@@ -49,7 +49,9 @@ type Desk interface {
 // name it is whoever the operations find that asks.
 type Viewer struct {
 	Name     events.Participant
-	MayWrite bool // it is shown what can be done, and may do it
+	MayWrite bool // it is shown what it can do, and may do it
+	// Expires is when its token is good no more; nil: it is good until it is revoked.
+	Expires *events.Time
 }
 
 // Audit is what the latest audit of the whole ledger said.
@@ -90,6 +92,9 @@ const (
 	ThemeCookie = "decklog_theme"
 )
 
+// CookieMax is how long a browser keeps a token, unless that ends before.
+const CookieMax = 90 * 24 * time.Hour
+
 // TokenBytesMax bounds a token, as it comes in a form or a cookie.
 const TokenBytesMax = 512
 
@@ -105,8 +110,10 @@ type dashboard struct {
 	sitting sitting
 }
 
-// New makes the dashboard. It answers "/" and what lies under it; of paths that it
-// does not have it says so with a page. A policy for the content is set on every
+// New makes the dashboard. It answers "/" and what lies under it. A path that it does
+// not have is 404, and a method that a path does not take 405, with or without a
+// token: whoever asks by mistake, such as a probe of a server's health, is not told
+// that all is well. A policy for the content is set on every
 // answer: only scripts and styles of its own are run, and none that stands in a page.
 func New(c Config) http.Handler {
 	if c.Heartbeat == 0 {
@@ -136,10 +143,10 @@ func New(c Config) http.Handler {
 		"POST /threads/{id}/ack":     (*visit).ack,
 		"POST /threads/{id}/handoff": (*visit).handoff,
 		"POST /threads/{id}/owed":    (*visit).closeOwed,
-		"/":                          (*visit).nowhere,
 	} {
 		m.HandleFunc(pattern, d.page(show))
 	}
+	m.HandleFunc("/", d.elsewhere(m))
 	return d.safe(m)
 }
 
@@ -197,17 +204,45 @@ func (d *dashboard) failed(r *http.Request, err error) {
 // page wraps what shows a page: it needs a token, of which a page without one is
 // only the form that takes it.
 func (d *dashboard) page(show func(*visit) error) http.HandlerFunc {
+	return d.answer(http.StatusOK, show)
+}
+
+// elsewhere answers what no other pattern does.
+func (d *dashboard) elsewhere(m *http.ServeMux) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusNotFound
+		if takes := methods(m, r); len(takes) > 0 {
+			status = http.StatusMethodNotAllowed
+			w.Header().Set("Allow", strings.Join(takes, ", "))
+		}
+		d.answer(status, func(v *visit) error { return v.nowhere(status) })(w, r)
+	}
+}
+
+// methods are those that the path of a request takes; none: it is no path of here.
+func methods(m *http.ServeMux, r *http.Request) (takes []string) {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+		if _, pattern := m.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != "" && pattern != "/" {
+			takes = append(takes, method)
+		}
+	}
+	return takes
+}
+
+// answer answers with what a page shows, or with the form that takes a token. A
+// status that is not 200 stands, whether there is a token or not.
+func (d *dashboard) answer(status int, show func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		secret := token(r)
 		v := &visit{dashboard: d, w: w, r: r, page: page{Now: d.Now(), Theme: themeOf(r), Path: again(r), BeatMS: d.Heartbeat.Milliseconds()}}
 		if secret == "" {
-			v.shell(http.StatusOK, "")
+			v.shell(status, "")
 			return
 		}
 		desk, viewer, err := d.Open(r, secret)
 		switch {
 		case errors.Is(err, ErrToken):
-			v.shell(http.StatusOK, "The token that this browser kept opens nothing any more.")
+			v.shell(status, "The token that this browser kept opens nothing any more.")
 			return
 		case err != nil:
 			v.broken(err)
@@ -218,7 +253,7 @@ func (d *dashboard) page(show func(*visit) error) http.HandlerFunc {
 			v.broken(err)
 			return
 		}
-		if r.Method == http.MethodPost && !v.mayPost() {
+		if status == http.StatusOK && r.Method == http.MethodPost && !v.mayPost() {
 			return
 		}
 		if err := show(v); err != nil {
@@ -244,14 +279,17 @@ func (v *visit) shell(status int, says string) {
 		http.Error(v.w, "no token", http.StatusUnauthorized)
 		return
 	}
-	if v.r.Method == http.MethodPost {
-		says = "Nothing was sent: the token is missing, or opens nothing any more."
-	}
 	next := "/"
-	if v.r.Method == http.MethodGet && v.r.URL.Path != "/login" {
+	v.Title = "Open the log"
+	switch {
+	case status != http.StatusOK:
+		v.Title = nothingLies(status)
+		says = v.Title + ": " + v.r.Method + " " + v.Path
+	case v.r.Method == http.MethodPost:
+		status, says = http.StatusUnauthorized, "Nothing was sent: the token is missing, or opens nothing any more."
+	case v.r.URL.Path != "/login":
 		next = v.r.URL.RequestURI()
 	}
-	v.Title = "Open the log"
 	v.render(status, "shell", shellPage{Says: says, Next: next})
 }
 
@@ -270,11 +308,11 @@ func (d *dashboard) login(w http.ResponseWriter, r *http.Request) {
 	case len(secret) > TokenBytesMax || strings.ContainsFunc(secret, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`",;\`, c) }):
 		says = "That is no token: one is a line of letters, digits and underscores."
 	default:
-		_, _, err := d.Open(r, secret)
+		_, viewer, err := d.Open(r, secret)
 		switch {
 		case err == nil:
 			http.SetCookie(w, &http.Cookie{
-				Name: TokenCookie, Value: secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil, MaxAge: 90 * 24 * 3600,
+				Name: TokenCookie, Value: secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil, MaxAge: kept(viewer, v.Now),
 			})
 			http.Redirect(w, r, next, http.StatusSeeOther)
 			return
@@ -285,6 +323,15 @@ func (d *dashboard) login(w http.ResponseWriter, r *http.Request) {
 		says = "This token opens nothing here. It may be mistyped, revoked or over."
 	}
 	v.render(http.StatusUnauthorized, "shell", shellPage{Says: says, Next: next})
+}
+
+// kept is for how many seconds a browser keeps a token: no longer than it is good.
+func kept(v Viewer, now events.Time) int {
+	keep := CookieMax
+	if v.Expires != nil {
+		keep = max(min(keep, v.Expires.Sub(now)), time.Second)
+	}
+	return int(keep / time.Second)
 }
 
 func (d *dashboard) logout(w http.ResponseWriter, r *http.Request) {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-
-	"decklog/commands"
 )
 
 // What the templates are given besides: small things that Go's own do not do.
@@ -43,5 +41,3 @@ func numberOf(n any) string {
 	}
 	return fmt.Sprint(n)
 }
-
-func meansOf(code string) string { return codeMeans(commands.Code(code)) }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -136,7 +137,7 @@ func (v *visit) owedBoard(status int) error {
 		}
 		if p.Kind == "" || p.Kind == string(it.Kind) {
 			item := owedItem{OwedShown: it}
-			if v.Viewer.MayWrite {
+			if v.closes() {
 				item.Command = v.command()
 			}
 			p.Shown = append(p.Shown, item)
@@ -156,6 +157,9 @@ func (v *visit) owedBoard(status int) error {
 	return nil
 }
 
+// closes says whether the viewer may close what is owed, as persons alone may.
+func (v *visit) closes() bool { return v.Acts() && v.IsPerson() }
+
 // mailboxes shows who has mail, who takes part, and who sits where.
 func (v *visit) mailboxes() error {
 	view, refused, err := v.desk.Mailboxes(ops.MailboxesRequest{})
@@ -173,22 +177,47 @@ func (v *visit) mailboxes() error {
 // mailboxPage is one participant's inbox, or what it sent.
 type mailboxPage struct {
 	projections.InboxView
-	Sent  bool
-	State string
-	Next  string
+	Sent    bool
+	Waiting bool // only what lies in the mailbox
+	Next    string
+}
+
+// waits are the states of a message that lies in a mailbox.
+var waits = []events.DeliveryState{events.StateQueued, events.StateHeld, events.StateLeased}
+
+// waiting is all that lies in a mailbox, the newest first.
+func (v *visit) waiting(q ops.InboxRequest) (all projections.InboxView, refused *commands.Refusal, err error) {
+	q.Limit, q.Sent, q.Cursor = ops.InboxMax, false, ""
+	for i, state := range waits {
+		q.State = string(state)
+		view, refused, err := v.desk.Inbox(q)
+		if refused != nil || err != nil {
+			return all, refused, err
+		}
+		if i == 0 {
+			all.Participant, all.At = view.Participant, view.At
+		}
+		all.Messages = append(all.Messages, view.Messages...)
+	}
+	slices.SortStableFunc(all.Messages, func(a, b projections.Shown) int { return cmp.Compare(b.Sent, a.Sent) })
+	return all, nil, nil
 }
 
 // mailbox shows what went to a participant, or what it sent, newest first.
 func (v *visit) mailbox() error {
 	q := ops.InboxRequest{As: v.r.PathValue("who"), Sent: v.query("sent") != "", State: v.query("state"), Cursor: v.query("cursor"), Limit: 50}
-	view, refused, err := v.desk.Inbox(q)
+	ask, waiting := v.desk.Inbox, q.State == "waiting"
+	if waiting {
+		ask = v.waiting
+	}
+	view, refused, err := ask(q)
 	if err != nil {
 		return err
 	}
 	if refused != nil {
 		return v.refuse(refused.Status, refused)
 	}
-	p := mailboxPage{InboxView: view, Sent: q.Sent, State: q.State}
+	p := mailboxPage{InboxView: view, Sent: q.Sent && !waiting, Waiting: waiting}
 	if view.NextCursor != "" {
 		p.Next = v.with("cursor", view.NextCursor)
 	}
@@ -304,9 +333,13 @@ type composePage struct {
 func (v *visit) compose() error { return v.composing(http.StatusOK) }
 
 func (v *visit) composing(status int) error {
-	if !v.Viewer.MayWrite {
-		return v.refuse(http.StatusForbidden, commands.Refuse(commands.PersonOnly, "this token may only read").
-			Better("open the dashboard with a token that may write", "decklog token create --for @NAME --scope write"))
+	if !v.Acts() {
+		says := "this token may only read"
+		if v.Viewer.MayWrite {
+			says = v.Idle()
+		}
+		return v.refuse(http.StatusForbidden, commands.Refuse(commands.PersonOnly, "%s", says).
+			Better("open the dashboard with a token of a person that may write", "decklog token create --for @NAME --scope write"))
 	}
 	v.Title = "New thread"
 	v.render(status, "compose", composePage{Command: v.command(), To: v.query("to")})

@@ -19,9 +19,12 @@ func TestWithoutATokenThereIsNothingButTheFormThatTakesOne(t *testing.T) {
 	alert, _ := s.drama()
 	b := s.visitor("")
 	for _, path := range []string{"/", "/threads/" + string(alert), "/owed", "/mailboxes", "/mailboxes/@smith", "/refusals", "/health", "/keys", "/new", "/nowhere"} {
-		page := b.page(path)
-		holds(t, page, `action="/login"`)
-		lacks(t, page, "guest-card", "trinity", `data-live`, "Mailboxes")
+		a := b.get(path)
+		if want := map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[path == "/nowhere"]; a.status != want {
+			t.Errorf("%s gave %d, not %d", path, a.status, want)
+		}
+		holds(t, a.body, `action="/login"`)
+		lacks(t, a.body, "guest-card", "trinity", `data-live`, "Mailboxes")
 	}
 	if a := b.get("/live"); a.status != http.StatusUnauthorized {
 		t.Errorf("/live gave %d", a.status)
@@ -336,6 +339,21 @@ func TestMailboxesShowPresenceSeatsAndPersons(t *testing.T) {
 	b := s.visitor(reads)
 	page := b.page("/mailboxes")
 	holds(t, page, "idle", "no hook run seen", "16m ago", "claude-code", "@tank", "nobody", "@ana", "owner", "1 waiting")
+	// What waits for somebody is one step from the number that says so.
+	links := regexp.MustCompile(`href="(/mailboxes/([^"?]*)\?state=waiting)">(\d+) waiting`).FindAllStringSubmatch(page, -1)
+	seen := map[string]bool{}
+	for _, l := range links {
+		seen[l[2]] = true
+		page := b.page(l[1])
+		// A session takes its seat's post as well.
+		if n := strconv.Itoa(strings.Count(page, `<li class="row`)); n != l[3] && (l[2][0] == '@' || n < l[3]) {
+			t.Errorf("%s waiting for %s, and %s shows %s", l[3], l[2], l[1], n)
+		}
+		lacks(t, page, "s-delivered", "s-read")
+	}
+	if len(links) < 3 || !seen["@ana"] || !seen["@tank"] {
+		t.Errorf("the numbers lead to %v", links)
+	}
 	page = b.page("/mailboxes/@tank")
 	holds(t, page, "91 %", "s-held")
 	holds(t, b.page("/mailboxes/"+loose+"?sent=1"), "Thank you.")
@@ -349,10 +367,14 @@ func TestRefusalsAreCountedByCodeAndLeadToTheirMoment(t *testing.T) {
 	alert, _ := s.drama()
 	b := s.visitor(reads)
 	page := b.page("/refusals")
-	holds(t, page, "1 command was refused", "not_participant", "Fix", "/threads/"+string(alert)+"?at=")
+	holds(t, page, "1 command was refused", "not_participant", loose+" takes no part in thread", "/threads/"+string(alert)+"?at=")
+	lacks(t, page, "Fix", "start a thread of your own") // what it advised then, nobody recorded
 	path := regexp.MustCompile(`/threads/[0-9a-f-]+\?at=\d+`).FindString(page)
 	holds(t, b.page(path), "not_participant", "As of position")
 	holds(t, b.page("/refusals?code=duplicate"), "Nothing was refused with that code")
+	if a := b.get("/refusals?code=nosuchcode"); a.status != http.StatusBadRequest {
+		t.Errorf("a code that is none gave %d", a.status)
+	}
 }
 
 func TestHealthTellsWhatTheAuditFound(t *testing.T) {
@@ -445,7 +467,81 @@ func TestAPageThatIsNoneSaysSo(t *testing.T) {
 		t.Errorf("status %d", a.status)
 	}
 	lacks(t, a.body, "<b>nowhere")
-	if a := b.get("/threads/x/write"); a.status != http.StatusMethodNotAllowed && a.status != http.StatusNotFound {
-		t.Errorf("a form's address gave %d", a.status)
+}
+
+// A probe that asks at a wrong path, or in a wrong way, must not be told that all is
+// well: with and without a token.
+func TestAWrongPathOrMethodIsNeverAnsweredAsIfAllWereWell(t *testing.T) {
+	s := newStage(t)
+	end := s.end()
+	for _, token := range []string{"", writes, reads, "gone"} {
+		b := s.visitor(map[string]string{"gone": writes}[token] + strings.ReplaceAll(token, "gone", ""))
+		if token == "gone" {
+			s.revoke(writes)
+		}
+		for _, path := range []string{"/health/", "/ready", "/readyzz", "/metric", "/favicon.ico", "/threads", "/threads/", "/threads/x/y/z", "/owed/1", "/login/x", "/assets", "/.env", "/index.html"} {
+			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions, http.MethodDelete} {
+				if a := b.do(method, path, nil); a.status != http.StatusNotFound || a.header.Get("Allow") != "" {
+					t.Errorf("%q: %s %s gave %d, Allow %q", token, method, path, a.status, a.header.Get("Allow"))
+				}
+			}
+		}
+		for path, allow := range map[string]string{
+			"/": "GET, HEAD", "/owed": "GET, HEAD", "/health": "GET, HEAD", "/threads/x": "GET, HEAD", "/assets/style.css": "GET, HEAD", "/live": "GET, HEAD",
+			"/threads/x/write": "POST", "/logout": "POST", "/new": "GET, HEAD, POST", "/login": "GET, HEAD, POST",
+		} {
+			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+				if strings.Contains(allow, method) {
+					continue
+				}
+				if a := b.do(method, path, nil); a.status != http.StatusMethodNotAllowed || a.header.Get("Allow") != allow {
+					t.Errorf("%q: %s %s gave %d, Allow %q", token, method, path, a.status, a.header.Get("Allow"))
+				}
+			}
+		}
+		if token == "" || token == "gone" {
+			if a := b.post("/new", url.Values{"body": {"x"}}); a.status != http.StatusUnauthorized {
+				t.Errorf("%q: a form that is sent gave %d", token, a.status)
+			}
+		}
+	}
+	if s.end() != end {
+		t.Error("something was recorded")
+	}
+}
+
+func TestACookieLastsNoLongerThanItsToken(t *testing.T) {
+	s := newStage(t)
+	for token, want := range map[string]string{brief: "Max-Age=3600", writes: "Max-Age=7776000"} {
+		a := s.visitor("").post("/login", url.Values{"token": {token}})
+		if cookie := a.header.Get("Set-Cookie"); !strings.HasSuffix(strings.Split(cookie, "; HttpOnly")[0], want) {
+			t.Errorf("the cookie is %q, not with %s", cookie, want)
+		}
+	}
+}
+
+// Who has not read decklog's design finds out why somebody drives; who has, finds
+// the term.
+func TestWhyASeatDrivesIsSaidInWords(t *testing.T) {
+	s := newStage(t)
+	alert, asked := s.drama()
+	b := s.visitor(writes)
+	page := b.page("/threads/" + string(asked))
+	holds(t, page, `<span title="solo">no other seat has written here</span>`)
+	_, r, err := s.PlaceSticker(ops.StickerRequest{Asker: ops.Asker{As: "@ana"}, Thread: string(asked), Seat: "trinity"})
+	s.ok(r, err)
+	holds(t, b.page("/"), `title="person, human">a person’s sticker<`, `title="handoff">it was handed over<`)
+	offer := s.offeredBy(smith, alert)
+	_, r, err = s.PlaceSticker(ops.StickerRequest{Asker: ops.Asker{As: "@ana"}, Thread: string(alert), Seat: "tank"})
+	s.ok(r, err)
+	page = b.page("/threads/" + string(alert))
+	_, item, _ := strings.Cut(page, `id="h-`+offer+`"`)
+	item, _, _ = strings.Cut(item, "</div>")
+	holds(t, item, `<span title="lapsed">another act moved the driver</span>`)
+	for _, page := range []string{page, b.page("/threads/" + string(asked)), b.page("/")} {
+		text := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " ")
+		if found := regexp.MustCompile(`\b(solo|area, map|human|creditor|lapsed|\(person\))`).FindString(text); found != "" {
+			t.Errorf("a page says %q", found)
+		}
 	}
 }

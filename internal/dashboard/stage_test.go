@@ -30,6 +30,11 @@ const (
 	writes = "dlk_writes_0123456789"
 	reads  = "dlk_reads_0123456789"
 	seated = "dlk_seated_0123456789"
+	loosed = "dlk_loosed_0123456789" // a session without a seat
+	onSeat = "dlk_onseat_0123456789" // a seat
+	vacant = "dlk_vacant_0123456789" // a seat that nobody occupies
+	robot  = "dlk_robot_0123456789"
+	brief  = "dlk_brief_0123456789" // a person's, for an hour
 )
 
 const (
@@ -360,6 +365,17 @@ func (s *stage) open(_ *http.Request, token string) (dashboard.Desk, dashboard.V
 		return s.Ops, dashboard.Viewer{Name: "@neo"}, nil
 	case seated:
 		return s.Ops, dashboard.Viewer{Name: trinity, MayWrite: true}, nil
+	case loosed:
+		return s.Ops, dashboard.Viewer{Name: loose, MayWrite: true}, nil
+	case onSeat:
+		return s.Ops, dashboard.Viewer{Name: "@smith", MayWrite: true}, nil
+	case vacant:
+		return s.Ops, dashboard.Viewer{Name: "@tank", MayWrite: true}, nil
+	case robot:
+		return s.Ops, dashboard.Viewer{Name: "bot:pager", MayWrite: true}, nil
+	case brief:
+		end := s.now.Add(time.Hour)
+		return s.Ops, dashboard.Viewer{Name: "@ana", MayWrite: true, Expires: &end}, nil
 	}
 	return nil, dashboard.Viewer{}, dashboard.ErrToken
 }

@@ -1,8 +1,10 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -60,7 +62,8 @@ type tick struct {
 // forms are what the viewer can do in the thread; the zero value is nothing.
 type forms struct {
 	May      bool
-	Write    events.CommandID
+	Speaks   bool             // it may have a word in the thread
+	Write    events.CommandID // empty: nobody may, the thread is done
 	ReplyTo  events.MessageID
 	Answers  *projections.ShownInThread // the message that would be answered
 	Stickers []stickerForm
@@ -71,7 +74,8 @@ type forms struct {
 
 type stickerForm struct {
 	Seat    string
-	Lies    bool
+	Places  bool
+	Lies    bool // and may be taken off
 	Command events.CommandID
 }
 
@@ -79,7 +83,9 @@ type handoffForm struct {
 	projections.HandoffShown
 	Command events.CommandID
 	Open    bool // it is offered, and not answered
-	Mine    bool // it is offered to the viewer's seat
+	Mine    bool // it is offered to the viewer's seat, which answers
+	Moves   bool // the viewer may move the thread there all the same
+	Ends    bool // the viewer may end it
 }
 
 // thread shows a thread, as of now or, with at, as of then.
@@ -124,7 +130,7 @@ func (v *visit) threadPage(status int, id, at string) error {
 	}
 	p.Scrub = scrubOf(t.Steps, moment)
 	p.Scrub.Cut = cut
-	if moment == 0 && v.Viewer.MayWrite {
+	if moment == 0 && v.Acts() {
 		p.Forms = v.forms(view)
 	}
 	if moment != 0 && view.Time != nil {
@@ -232,42 +238,112 @@ func ticks(steps []step, here int) (found []tick) {
 	return found
 }
 
-// forms are what the viewer can do in a thread. What of it is refused, the commands
-// say; here only what would make no sense is left out.
+// forms are what the viewer can do in a thread: only what may succeed. Whether it
+// does, the commands say.
 func (v *visit) forms(view projections.ThreadView) forms {
-	f := forms{May: true, Write: v.command(), Acks: map[events.MessageID]events.CommandID{}}
+	f := forms{May: true, Acks: map[events.MessageID]events.CommandID{}}
+	if v.speaks(view) {
+		f.Speaks = true
+		v.answering(&f, view)
+	}
+	f.Stickers = v.stickers(view)
+	for _, h := range view.Handoffs {
+		form := handoffForm{HandoffShown: h, Command: v.command(), Open: h.State == projections.HandoffIsOffered}
+		if !form.Open && h.State != projections.HandoffIsAccepted {
+			continue
+		}
+		form.Mine = form.Open && v.Seat != "" && v.Seat == h.To
+		form.Moves = form.Open && v.IsPerson()
+		form.Ends = v.IsPerson() || v.Seat != "" && (v.Seat == h.From || v.Seat == h.To && !form.Open)
+		for _, o := range view.Owed {
+			form.Ends = form.Ends || !form.Open && o.ID == string(h.ID) && v.Seat != "" && o.Debtor == events.Named(v.Seat)
+		}
+		if form.Mine || form.Moves || form.Ends {
+			f.Handoffs = append(f.Handoffs, form)
+		}
+	}
+	if v.closes() {
+		for _, o := range view.Owed {
+			f.Owed = append(f.Owed, owedItem{OwedShown: o, Command: v.command()})
+		}
+	}
+	return f
+}
+
+// speaks says whether the viewer may have a word in a thread: a person, a seat of
+// the roster, or who takes part.
+func (v *visit) speaks(view projections.ThreadView) bool {
+	if _, known := v.Roster.marks[v.Seat]; known || v.IsPerson() || slices.ContainsFunc(view.Participants, v.means) {
+		return true
+	}
+	return slices.ContainsFunc(view.Messages, v.reached)
+}
+
+// means says whether a participant is the viewer, or the seat that it acts on.
+func (v *visit) means(p events.Participant) bool {
+	return p != "" && (p == v.Viewer.Name || p == v.Actor || v.Seat != "" && p == events.Named(v.Seat))
+}
+
+// reached says whether a message was addressed to the viewer, or delivered to it.
+func (v *visit) reached(m projections.ShownInThread) bool {
+	return v.means(m.To) || slices.ContainsFunc(m.Deliveries, func(d projections.DeliveryShown) bool { return d.To == v.Actor })
+}
+
+// answering finds out which message a word of the viewer's would answer: the chosen
+// one, else the newest that came to the viewer, else the root.
+func (v *visit) answering(f *forms, view projections.ThreadView) {
+	if view.State != "done" {
+		f.Write, f.ReplyTo = v.command(), view.Root
+	}
 	reply := v.query("reply")
+	if t := v.Trouble; t != nil && t.Where == "write" {
+		reply = t.Typed("reply_to") // the form carries it again
+	}
+	var root, mine, chosen *projections.ShownInThread
 	for i := range view.Messages {
 		m := &view.Messages[i]
-		if m.Deleted == nil && m.From != v.Viewer.Name && m.Kind != events.KindCard {
-			f.Acks[m.ID] = v.command()
-		}
 		if m.Deleted != nil || m.Kind == events.KindCard {
 			continue
 		}
-		if reply == string(m.ID) || reply == "" && (f.Answers == nil || m.From != v.Viewer.Name) {
-			f.Answers, f.ReplyTo = m, m.ID
+		own := v.means(m.From)
+		if !own {
+			f.Acks[m.ID] = v.command()
+		}
+		if m.ID == view.Root {
+			root = m
+		}
+		if !own && v.reached(*m) {
+			mine = m
+		}
+		if reply == string(m.ID) {
+			chosen = m
 		}
 	}
-	if f.ReplyTo == "" {
-		f.ReplyTo = view.Root
+	if f.Answers = cmp.Or(chosen, mine, root); f.Answers != nil && f.Write != "" {
+		f.ReplyTo = f.Answers.ID
 	}
-	lies := map[string]bool{}
-	for _, s := range view.Stickers {
-		lies[s.Seat] = true
-	}
+}
+
+// stickers are the marks that the viewer may place, or take off: a person any but
+// another person's, a seat its own while it drives.
+func (v *visit) stickers(view projections.ThreadView) (all []stickerForm) {
 	for _, seat := range v.Seats() {
-		f.Stickers = append(f.Stickers, stickerForm{Seat: seat, Lies: lies[seat], Command: v.command()})
-	}
-	for _, h := range view.Handoffs {
-		open := h.State == projections.HandoffIsOffered
-		if !open && h.State != projections.HandoffIsAccepted {
-			continue
+		form := stickerForm{Seat: seat, Places: v.IsPerson(), Command: v.command()}
+		if seat == v.Seat {
+			form.Places = view.Driver.Seat != nil && *view.Driver.Seat == seat
 		}
-		f.Handoffs = append(f.Handoffs, handoffForm{HandoffShown: h, Command: v.command(), Open: open, Mine: v.Seat == h.To && v.Seat != ""})
+		for _, s := range view.Stickers {
+			switch {
+			case s.Seat != seat:
+			case v.IsPerson():
+				form.Lies = form.Lies || s.By == v.Actor || s.Hand != events.HandPerson || !v.Roster.names[s.By.Name()]
+			default:
+				form.Lies = form.Lies || seat == v.Seat && s.Hand == events.HandSeat && v.means(s.By)
+			}
+		}
+		if form.Places || form.Lies {
+			all = append(all, form)
+		}
 	}
-	for _, o := range view.Owed {
-		f.Owed = append(f.Owed, owedItem{OwedShown: o, Command: v.command()})
-	}
-	return f
+	return all
 }

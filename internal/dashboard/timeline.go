@@ -171,7 +171,7 @@ func (t *teller) entry(r events.Recorded, class string) {
 	case events.StickerRemoved:
 		e.Line = sentence(by, " took off the sticker of ", seatName(v.Seat))
 	case events.DriverMoved:
-		e.Line = sentence("The driver moved from ", seatName(v.From), " to ", seatName(v.To), because(v.Source))
+		e.Line = sentence("The driver moved from ", seatName(v.From), " to ", seatName(v.To), because(sourceSays(v.Source, "")))
 	case events.RoutingJudged:
 		e.Line = sentence("The mention of ", seatName(v.To), ": ", value(v.Verdict))
 		e.Quote = v.Says
@@ -238,7 +238,7 @@ func because[S ~string](why S) string {
 func handoffEnd(why events.HandoffEnd) string {
 	switch why {
 	case events.HandoffLapsed:
-		return "lapsed: another act moved the driver"
+		return "another act moved the driver"
 	case events.HandoffCreditor:
 		return "its work passed to the one it was owed to"
 	}

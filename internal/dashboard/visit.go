@@ -31,7 +31,8 @@ type page struct {
 	Theme     string // light or dark; empty: as the system has it
 	Path      string // the address that was asked for
 	Viewer    Viewer
-	Seat      string // that the viewer acts on
+	Actor     events.Participant // whom the viewer's commands come from: of a seat, its occupant; empty: nobody can act
+	Seat      string             // that the viewer acts on
 	FormToken string
 	End       events.Position // of the ledger when the page was made
 	Now       events.Time
@@ -50,6 +51,7 @@ type trouble struct {
 	About   string // the id that the form was about
 	Refusal *commands.Refusal
 	Values  map[string]string // as they were typed
+	shown   bool              // beside its form
 }
 
 // surroundings reads what every page needs of the ledger.
@@ -70,8 +72,18 @@ func (v *visit) surroundings() (err error) {
 	if v.Sits, err = v.sitting.at(v.End, v.desk); err != nil {
 		return err
 	}
-	if v.Seat = v.Sits[v.Viewer.Name.Session()]; v.Roster.seat(v.Viewer.Name) {
-		v.Seat = v.Viewer.Name.Name()
+	v.Seat, v.Actor = v.Sits[v.Viewer.Name.Session()], v.Viewer.Name
+	name, occupant := v.Viewer.Name.Name(), events.Participant("")
+	for session, seat := range v.Sits {
+		if seat == name {
+			occupant = events.Participant(session)
+		}
+	}
+	switch {
+	case v.Roster.seat(v.Viewer.Name), len(v.Roster.order) == 0 && occupant != "":
+		v.Seat, v.Actor = name, occupant
+	case bot(v.Viewer.Name):
+		v.Actor = ""
 	}
 	v.Did = did(v.r.URL.Query().Get("did"))
 	return nil
@@ -163,12 +175,22 @@ func (v *visit) refuse(status int, r *commands.Refusal) error {
 type troublePage struct {
 	Failed  bool
 	Refusal *commands.Refusal
+	Nowhere string // why there is no page
+	Method  string // that was asked with
 }
 
-func (v *visit) nowhere() error {
-	v.Title = "No such page"
-	v.render(http.StatusNotFound, "trouble", troublePage{})
+func (v *visit) nowhere(status int) error {
+	v.Title = nothingLies(status)
+	v.render(status, "trouble", troublePage{Nowhere: v.Title, Method: v.r.Method})
 	return nil
+}
+
+// nothingLies says why a path is answered with a status that is not 200.
+func nothingLies(status int) string {
+	if status == http.StatusMethodNotAllowed {
+		return "This page does not take that"
+	}
+	return "No such page"
 }
 
 func (v *visit) keys() error {
@@ -230,19 +252,38 @@ func (p page) People(all []events.Participant) (people []who) {
 	return people
 }
 
-// Source says by which rule somebody drives, and by which of its cases where that
-// tells more.
-func (p page) Source(d projections.DriverShown) string {
-	if d.Source == nil {
+// Acts says whether the viewer can do anything here: a bot sends nothing but alerts,
+// and a seat that nobody occupies does nothing.
+func (p page) Acts() bool { return p.Viewer.MayWrite && p.Actor != "" }
+
+// Idle says why a viewer who may write can do nothing here; empty: it can.
+func (p page) Idle() string {
+	switch {
+	case !p.Viewer.MayWrite || p.Acts():
 		return ""
+	case bot(p.Viewer.Name):
+		return "a bot sends nothing but alerts"
+	}
+	return "nobody sits on the seat " + p.Seat + " now"
+}
+
+func bot(p events.Participant) bool { return strings.HasPrefix(string(p), "bot:") }
+
+// IsPerson says whether the viewer is a person.
+func (p page) IsPerson() bool { return p.Actor.Name() != "" }
+
+// term is something in words, and how decklog calls it.
+type term struct{ Says, Term string }
+
+// Source says by which rule somebody drives, and by which of its cases.
+func (p page) Source(d projections.DriverShown) term {
+	if d.Source == nil {
+		return term{}
 	}
 	if d.Detail == nil || *d.Detail == *d.Source || *d.Detail == "" {
-		return *d.Source
+		return term{sourceSays(*d.Source, ""), *d.Source}
 	}
-	if strings.HasPrefix(*d.Detail, *d.Source) {
-		return strings.ReplaceAll(*d.Detail, "-", " ")
-	}
-	return *d.Source + ", " + strings.ReplaceAll(*d.Detail, "-", " ")
+	return term{sourceSays(*d.Source, *d.Detail), *d.Source + ", " + *d.Detail}
 }
 
 // Mark is a seat's mark.
@@ -306,9 +347,19 @@ func (p page) OwedOver() (n int) {
 // On is the part of a trouble that a form shows: what was refused when it was sent.
 func (p page) On(where, about string) *trouble {
 	if p.Trouble != nil && p.Trouble.Where == where && p.Trouble.About == about {
+		p.Trouble.shown = true
 		return p.Trouble
 	}
 	return nil
+}
+
+// Alone is a trouble whose form is not on the page, such as that of an offer which
+// somebody else has answered meanwhile.
+func (p page) Alone() *trouble {
+	if p.Trouble == nil || p.Trouble.shown {
+		return nil
+	}
+	return p.Trouble
 }
 
 // Typed is what was typed into a field of a form that was refused.

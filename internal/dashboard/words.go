@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"decklog/commands"
 	"decklog/events"
+	"decklog/projections"
 )
 
 // ago is a length of time as a glance takes it in: its largest unit, and the next
@@ -112,5 +112,40 @@ func did(key string) string {
 	return ""
 }
 
-// codeMeans says a refusal's code in a few words, for the board that counts them.
-func codeMeans(c commands.Code) string { return commands.Refuse(c, "").Fix }
+// sourceSays says why a seat drives, as people would.
+func sourceSays(source, detail string) string {
+	switch projections.Source(source) {
+	case projections.SourcePerson:
+		switch detail {
+		case "human-last":
+			return "a person’s sticker, the latest of several"
+		case "human-area":
+			return "persons’ stickers differ, and the content map decides"
+		case "human-order":
+			return "persons’ stickers differ, and the order of the seats decides"
+		}
+		return "a person’s sticker"
+	case projections.SourceHandoff:
+		return "it was handed over"
+	case projections.SourceSolo:
+		return "no other seat has written here"
+	case projections.SourceSticker:
+		if detail == "sticker-tie" {
+			return "several seats’ stickers, and the order of the seats decides"
+		}
+		return "its own sticker"
+	case projections.SourceMirror:
+		return "its work is mirrored here"
+	case projections.SourceArea:
+		switch events.AreaReason(detail) {
+		case events.AreaAuthor:
+			return "home seat of who began it"
+		case events.AreaMap:
+			return "the content map names it"
+		case events.AreaDefault:
+			return "the first of the seats"
+		}
+		return "by how the thread began"
+	}
+	return source
+}

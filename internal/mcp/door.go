@@ -52,10 +52,11 @@ type Guest struct {
 // of the body is read.
 type Door struct {
 	*Server
-	inner http.Handler
-	who   func(*http.Request) (Guest, error)
-	life  context.Context
-	end   context.CancelFunc
+	inner   http.Handler
+	servers map[audience]*mcp.Server // each with its texts
+	who     func(*http.Request) (Guest, error)
+	life    context.Context
+	end     context.CancelFunc
 
 	mu     sync.Mutex
 	ended  bool
@@ -76,15 +77,26 @@ type callKey struct{ token, session, id string }
 // NewDoor makes a door. who gives the guest that a request comes from.
 func NewDoor(c Config, who func(*http.Request) (Guest, error)) *Door {
 	life, end := context.WithCancel(context.Background())
-	d := &Door{Server: newServer(c), who: who, life: life, end: end, nowOn: map[callKey]map[*exchange]bool{}}
+	d := &Door{Server: newServer(c), who: who, life: life, end: end, nowOn: map[callKey]map[*exchange]bool{}, servers: map[audience]*mcp.Server{}}
 	d.left = sync.NewCond(&d.mu)
-	server := d.tools()
-	d.inner = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+	for _, to := range []audience{{}, {away: true}, {readOnly: true}, {away: true, readOnly: true}} {
+		d.servers[to] = d.tools(to)
+	}
+	d.inner = mcp.NewStreamableHTTPHandler(d.serverOf, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: BodyBytesMax, Logger: slog.New(slog.DiscardHandler),
 		PropagateRequestCancellation: true,
 		DisableLocalhostProtection:   true, // who serves the door knows by which names it may be called
 	})
 	return d
+}
+
+// serverOf gives the tools as they are described to the guest of a request.
+func (d *Door) serverOf(r *http.Request) *mcp.Server {
+	v, _ := r.Context().Value(visitKey{}).(*visit) // who is none is answered by no tool
+	if v == nil {
+		return d.servers[audience{away: true, readOnly: true}]
+	}
+	return d.servers[audience{away: !v.believed, readOnly: v.readOnly}]
 }
 
 // Close ends what runs: waits are answered with what they have, what nobody got is
@@ -135,19 +147,21 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	guest, err := d.who(r)
 	if err != nil {
 		code, message, fix := d.Failure(err)
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusUnauthorized)
-		_ = json.NewEncoder(w).Encode(map[string]any{"error": failure{code, message, fix}})
+		sayFailure(w, http.StatusUnauthorized, failure{code, message, fix})
 		return
 	}
 	if !d.enter() {
-		http.Error(w, "the server is about to end", http.StatusServiceUnavailable)
+		sayFailure(w, http.StatusServiceUnavailable, failure{"shutdown", "the server is about to end", "make the request again"})
 		return
 	}
 	defer d.leave()
-	body, fault := readBody(w, r)
-	if fault != 0 {
-		http.Error(w, http.StatusText(fault), fault)
+	body, status := readBody(w, r)
+	switch status {
+	case http.StatusRequestEntityTooLarge:
+		sayFailure(w, status, failure{"request_too_large", fmt.Sprintf("the body has more than %d bytes", BodyBytesMax), "say less in one request; nothing was recorded"})
+		return
+	case http.StatusBadRequest:
+		sayFailure(w, status, failure{"request_incomplete", "the body could not be read to its end; nothing was recorded", "send it again, whole"})
 		return
 	}
 	said := listen(body)
@@ -184,6 +198,13 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if stood && err == nil && !d.calledOff(x) {
 		v.tell(text)
 	}
+}
+
+// sayFailure answers a request that reached no tool.
+func sayFailure(w http.ResponseWriter, status int, f failure) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": f}) // who went away is not told
 }
 
 // readBody reads the body, or says with which status it is not taken.

@@ -226,7 +226,7 @@ func TestEveryVersionOfTheProtocolIsServedOverHTTP(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			h := newHouse(t)
 			as := map[string]*mcp.ClientSession{ada: h.connect(ada, version), bob: h.connect(bob, version)}
-			if got := as[ada].InitializeResult(); got == nil || got.ProtocolVersion != version || got.Instructions != instructions {
+			if got := as[ada].InitializeResult(); got == nil || got.ProtocolVersion != version || got.Instructions != awayInstructions {
 				t.Fatalf("initialized as %+v", got)
 			}
 			listed, err := as[ada].ListTools(t.Context(), nil)
@@ -809,5 +809,94 @@ func TestTheDoorTellsNoBodyToTheLog(t *testing.T) {
 	}
 	if log.Len() == 0 || strings.Contains(log.String(), "the-secret-word") {
 		t.Errorf("the log says %q", log.String())
+	}
+}
+
+// A client of which nothing is known has no hook, as far as anybody can tell: it is
+// told to fetch its mail, and no hook is spoken of.
+func TestWhatIsSaidIsTrueOfTheClient(t *testing.T) {
+	for _, version := range mcp.SupportedProtocolVersions() {
+		t.Run(version, func(t *testing.T) {
+			h := newHouse(t)
+			said := func(as string) (instructions, descriptions, schemas string) {
+				t.Helper()
+				c := h.connect(as, version)
+				listed, err := c.ListTools(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, one := range listed.Tools {
+					schema, err := json.Marshal(one.InputSchema)
+					if err != nil {
+						t.Fatal(err)
+					}
+					descriptions += one.Description + "\n"
+					schemas += string(schema)
+				}
+				return c.InitializeResult().Instructions, descriptions, schemas
+			}
+			here, tools, schemas := said("machine")
+			if !strings.Contains(here, "by themselves") || !strings.Contains(tools, "by itself") || !strings.Contains(schemas, stamp.Field) {
+				t.Errorf("on this machine it is said: %s\n%s\n%s", here, tools, schemas)
+			}
+			there, tools, schemas := said(ada)
+			for _, untrue := range []string{"by itself", "by themselves", "hook", stamp.Field, "o not poll"} {
+				if strings.Contains(there+tools+schemas, untrue) {
+					t.Errorf("elsewhere %q is said: %s\n%s\n%s", untrue, there, tools, schemas)
+				}
+			}
+			if !strings.Contains(there, "decklog_wait") {
+				t.Errorf("elsewhere it is not said how mail is fetched: %s", there)
+			}
+			as := h.connect(ada, version)
+			sent := h.call(as, "decklog_send", map[string]any{"to": "@ana", "intent": "request", "body": "May I?"})
+			if sent.isError || strings.Contains(sent.text, "by itself") || !strings.Contains(sent.receipt("next"), "Fetch the answer with decklog_wait") {
+				t.Errorf("sent %+v", sent)
+			}
+			nothing := h.call(as, "decklog_wait", map[string]any{"id": sent.receipt("id"), "timeout_seconds": 1})
+			if nothing.isError || strings.Contains(nothing.text, "by itself") {
+				t.Errorf("waited %+v", nothing)
+			}
+			h.send(bob, ada, "Which commit?")
+			came := h.call(as, "decklog_wait", map[string]any{})
+			if !strings.Contains(came.text, "<decklog-instruction") || !strings.HasPrefix(came.text, "[What the instruction says is brought to you, you fetch with decklog_wait.]") {
+				t.Errorf("came %+v", came)
+			}
+		})
+	}
+}
+
+func TestWhoMayOnlyReadSeesTheToolsThatOnlyRead(t *testing.T) {
+	for _, version := range mcp.SupportedProtocolVersions() {
+		t.Run(version, func(t *testing.T) {
+			h := newHouse(t)
+			c := h.connect("read "+ada, version)
+			listed, err := c.ListTools(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, one := range listed.Tools {
+				names = append(names, one.Name)
+			}
+			slices.Sort(names)
+			want := readers()
+			slices.Sort(want)
+			if len(want) != 5 || !slices.Equal(names, want) {
+				t.Errorf("it has the tools %v", names)
+			}
+			if says := c.InitializeResult().Instructions; !strings.Contains(says, "may only read") || strings.Contains(says, "decklog_send") {
+				t.Errorf("it is told %s", says)
+			}
+			for _, one := range tools() {
+				got := h.call(c, one.name, map[string]any{})
+				code, _ := got.data["error"].(map[string]any)
+				if refused := got.isError && code["code"] == "read_only_token"; refused == one.readOnly {
+					t.Errorf("%s: %+v", one.name, got)
+				} else if refused && !strings.Contains(got.text, "decklog_inbox") {
+					t.Errorf("%s does not say what works: %s", one.name, got.text)
+				}
+			}
+		})
 	}
 }

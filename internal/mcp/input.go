@@ -17,10 +17,10 @@ import (
 // what it may be, `min` and `max` bound a number, and `need` says that it may not
 // be left out.
 
-// schemaOf describes an input as a JSON schema, its fields in their order. The
-// field of the stamp is in it, because some harnesses hold what their own hooks
-// wrote into a call against the schema.
-func schemaOf(in reflect.Type) json.RawMessage {
+// schemaOf describes an input as a JSON schema, its fields in their order. Where
+// decklog's hook stamps calls, the field of the stamp is in it, because some
+// harnesses hold what their own hooks wrote into a call against the schema.
+func schemaOf(in reflect.Type, stamped bool) json.RawMessage {
 	var properties, needed []string
 	for _, f := range fieldsOf(in) {
 		properties = append(properties, quoted(f.name)+":"+f.schema())
@@ -28,7 +28,9 @@ func schemaOf(in reflect.Type) json.RawMessage {
 			needed = append(needed, quoted(f.name))
 		}
 	}
-	properties = append(properties, quoted(stamp.Field)+`:{"type":"string","description":"Leave it out: decklog's own hook fills it in."}`)
+	if stamped {
+		properties = append(properties, quoted(stamp.Field)+`:{"type":"string","description":"Leave it out: decklog's own hook fills it in."}`)
+	}
 	required := ""
 	if len(needed) > 0 {
 		required = `,"required":[` + strings.Join(needed, ",") + `]`

@@ -316,8 +316,13 @@ func sayAround(v projections.ThreadView) (head, tail string) {
 	return head, tail
 }
 
-func sayWaited(w ops.Waited, in waitInput) string {
+func (c *call) sayWaited(w ops.Waited, in waitInput) string {
+	if !c.believed && strings.HasPrefix(w.Text, "<decklog-instruction") {
+		w.Text = "[What the instruction says is brought to you, you fetch with decklog_wait.]\n" + w.Text
+	}
 	switch {
+	case w.TimedOut && !c.believed:
+		return "still pending: it did not come within " + plural(in.Seconds, "second") + ". Go on with other work, and call this again later."
 	case w.TimedOut:
 		return "still pending: it did not come within " + plural(in.Seconds, "second") + ". Go on with other work, since it will come by itself; or wait again."
 	case w.Text != "" && len(w.Messages)+len(w.Notices)+len(w.Calls) == 0:

@@ -16,12 +16,13 @@ func tools() []tool {
 	return []tool{
 		define(tool{
 			name: "decklog_peers", title: "Who is there", readOnly: true,
-			about:   "List the sessions that take part, with their seats, directories and branches, and whether each is live and busy. Address a message to a session's full id, or to @seat or @person; a title or branch is no address.",
+			about:   "List the sessions that take part, with their seats, directories and branches, and whether each is live and busy. Address a message to a session's full id, or to @seat or @person; a title or branch is no address. The answer is text alone.",
 			example: `decklog_peers {"repo":"."}`,
 		}, (*call).peers),
 		define(tool{
 			name: "decklog_send", title: "Send a message", needed: true,
 			about:   "Send a message to another session, a seat or a person, or answer one. The first line is all that lists show: put the point there, and write for somebody who knows nothing of your work. The receipt is no reply; the answer comes into your context by itself.",
+			away:    "Send a message to another session, a seat or a person, or answer one. The first line is all that lists show: put the point there, and write for somebody who knows nothing of your work. The receipt is no reply; decklog_wait fetches the answer.",
 			example: `decklog_send {"to":"SESSION","intent":"request","body":"Which commit fixed the lease test?"}`,
 		}, (*call).send),
 		define(tool{
@@ -31,17 +32,19 @@ func tools() []tool {
 		}, (*call).edit),
 		define(tool{
 			name: "decklog_inbox", title: "Look at the inbox", readOnly: true,
-			about:   "List what was sent to you, or with sent what you sent, newest first, with the state of each. Looking takes nothing and marks nothing as read; mail comes by itself, so use this to check a state or find something again. decklog_thread shows whole texts.",
+			about:   "List what was sent to you, or with sent what you sent, newest first, with the state of each. Looking takes nothing and marks nothing as read; mail comes by itself, so use this to check a state or find something again. decklog_thread shows whole texts. The answer is text alone.",
+			away:    "List what was sent to you, or with sent what you sent, newest first, with the state of each. Looking takes nothing and marks nothing as read: decklog_wait takes what is queued, and this checks a state or finds something again. decklog_thread shows whole texts. The answer is text alone.",
 			example: `decklog_inbox {"sent":true}`,
 		}, (*call).inbox),
 		define(tool{
 			name: "decklog_thread", title: "Read a thread", readOnly: true,
-			about:   "Show a thread with the whole texts of its messages, who drives it, who is still writing, and what is owed in it. A long one begins with its root and ends with the newest; the answer says how to read what is between.",
+			about:   "Show a thread with the whole texts of its messages, who drives it, who is still writing, and what is owed in it. A long one begins with its root and ends with the newest; the answer says how to read what is between. It is text alone.",
 			example: `decklog_thread {"id":"MESSAGE"}`,
 		}, (*call).thread),
 		define(tool{
 			name: "decklog_wait", title: "Wait for an answer",
 			about:   "Block until an answer comes, or anything for you, and read it: what comes is delivered by this. Only worth it when you have nothing else to do and the receipt said that the recipient is at work. Ends after timeout_seconds; call it again to wait longer.",
+			away:    "Take your mail, or with id wait for an answer: blocks until something comes, and delivers it by this. What is there already it gives at once, the oldest first; call it again for the rest. Ends after timeout_seconds.",
 			example: `decklog_wait {"id":"MESSAGE"}`,
 		}, (*call).wait),
 		define(tool{
@@ -77,6 +80,16 @@ func tools() []tool {
 	}
 }
 
+// readers are the tools that change nothing.
+func readers() (names []string) {
+	for _, t := range tools() {
+		if t.readOnly {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
 func exampleOf(name string) string {
 	for _, t := range tools() {
 		if t.name == name {
@@ -104,7 +117,7 @@ func (c *call) send(in sendInput) (answer, error) {
 	if refused != nil || err != nil {
 		return told(refused, err)
 	}
-	receipt.Next, receipt.Says = inTools(receipt.Next), inTools(receipt.Says)
+	receipt.Next, receipt.Says = c.says(receipt.Next), c.says(receipt.Says)
 	data := map[string]any{"receipt": receipt}
 	a := answer{text: c.sayReceipt(receipt), data: data}
 	if c.claims.Subagent {
@@ -199,7 +212,7 @@ func (c *call) wait(in waitInput) (answer, error) {
 	if came.refused != nil || err != nil {
 		return told(came.refused, err)
 	}
-	return answer{text: sayWaited(came.Waited, in), delivery: came.token}, nil
+	return answer{text: c.sayWaited(came.Waited, in), delivery: came.token}, nil
 }
 
 type ackInput struct {
@@ -337,6 +350,7 @@ func (c *call) review(in reviewInput) (answer, error) {
 		if refused != nil || err != nil {
 			return told(refused, err)
 		}
+		receipt.Says = c.says(receipt.Says)
 		text := "asked: review " + receipt.ID + " of commit " + receipt.Commit + " by " + seatOr(receipt.Reviewer) + due(receipt.Due) + "\n" + receipt.Says
 		return answer{text: text, data: map[string]any{"receipt": receipt}}, nil
 	case in.Do == "label":

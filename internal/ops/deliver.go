@@ -326,6 +326,11 @@ func (o *Ops) Confirm(a Asker, lease events.LeaseID) (receipt Receipt, refused *
 		a.Command = events.FollowUp(string(lease), "confirm")
 	}
 	refused, err = o.update("confirm", a, func(u *unit) (*commands.Refusal, error) {
+		if l := u.s.Lease(lease); l != nil {
+			if r := o.touches(u.s, u.policy.Policy, a, l.Mailbox, u.now); r != nil {
+				return r, nil
+			}
+		}
 		confirm := commands.Confirm{Call: u.call, Lease: lease}
 		if r := confirm.NotYours(u.s); r != nil {
 			return r, nil

@@ -269,6 +269,11 @@ func (o *Ops) JudgeRouting(ctx context.Context, id events.MessageID) (receipt Dr
 		if err != nil {
 			return err
 		}
+		// A classifier is a program of the server's machine: only who wrote the message
+		// has it run.
+		if refused = o.touches(v.s, policy, Asker{}, m.Author.ID, v.now); refused != nil {
+			return nil
+		}
 		routing, by = policy.Routing, m.Author.ID
 		question = RoutingQuestion{
 			Question: "Does the message hand the thread over to the seat that it mentions? Answer with one word: route, or stay.",
@@ -279,8 +284,8 @@ func (o *Ops) JudgeRouting(ctx context.Context, id events.MessageID) (receipt Dr
 		}
 		return nil
 	})
-	if err != nil || !asked {
-		return receipt, false, nil, err
+	if err != nil || !asked || refused != nil {
+		return receipt, false, refused, err
 	}
 	text, err := json.Marshal(question)
 	if err != nil {

@@ -2,6 +2,8 @@ package ops
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 
 	"decklog/commands"
 	"decklog/events"
@@ -108,6 +110,13 @@ type Exported struct {
 
 var errEnough = errors.New("what was asked for has been read")
 
+// later says whether one time is after another; false where one of them is none.
+func later(a, b string) bool {
+	from, err := events.ParseTime(strings.TrimSpace(a))
+	to, err2 := events.ParseTime(strings.TrimSpace(b))
+	return err == nil && err2 == nil && from > to
+}
+
 // Export visits the events of a part of a ledger in their order, wherever the
 // ledger is. It holds as many events in memory as BodiesMax.
 func Export(o Operations, q ExportRequest, visit func(Exported) error) (*commands.Refusal, error) {
@@ -123,8 +132,12 @@ func Export(o Operations, q ExportRequest, visit func(Exported) error) (*command
 	if refused != nil || err != nil {
 		return refused, err
 	}
-	if from.At > to.At {
-		return nil, nil
+	switch {
+	case q.From == "" && from.At > to.At:
+		return nil, nil // it ends before the first event
+	case from.At > to.At && q.To != "", later(q.From, q.To):
+		return commands.Refuse(commands.BadRequest, "it would begin at %s, behind %s where it ends", cut(q.From), cut(q.To)).
+			Better("begin at a moment that is not after the last", "decklog export --format cloudevents --from 1 --to "+strconv.FormatInt(int64(max(1, to.At)), 10)), nil
 	}
 	held := make([]Exported, 0, BodiesMax)
 	release := func() error {

@@ -49,7 +49,7 @@ type Claims struct {
 func (o *Ops) identify(s *projections.State, p events.Policy, a Asker, now events.Time) (commands.Caller, *commands.Refusal) {
 	claims := o.claims(a)
 	if strings.HasPrefix(string(claims.Token), "bot:") {
-		return commands.Caller{}, onlyAlerts(string(claims.Token))
+		return bot(claims.Token), onlyAlerts(string(claims.Token))
 	}
 	caller, r := o.found(s, p, a, claims, now)
 	if r != nil || claims.Token == "" {
@@ -110,22 +110,44 @@ func (o *Ops) vouched(s *projections.State, p events.Policy, caller commands.Cal
 	if caller.ID == of.ID || of.Kind == events.KindPerson && row != nil && events.Named(row.Person) == of.ID {
 		return caller, nil
 	}
-	return commands.Caller{}, notVouched(claims.Token, string(caller.ID))
+	return of, notVouched(claims.Token, string(caller.ID)) // it is recorded whose token it was
 }
 
 // joins says whether who calls may register a session: with a token only the
-// session that it names, or its person for one of theirs.
-func (o *Ops) joins(s *projections.State, a Asker, id events.SessionID) *commands.Refusal {
+// session that it names, or a person who takes part for one of theirs.
+func (o *Ops) joins(s *projections.State, p events.Policy, a Asker, id events.SessionID) *commands.Refusal {
 	token := o.claims(a).Token
 	if token == "" || token == events.Participant(id) {
 		return nil
 	}
-	name, named := strings.CutPrefix(string(token), "@")
 	row := s.Session(id)
-	if named && (row == nil || row.Person == name) {
+	if token.Name() != "" && commands.KnownPerson(p, o.World.OSUser, token.Name()) && (row == nil || row.Person == token.Name()) {
 		return nil
 	}
 	return notVouched(token, string(id))
+}
+
+// touches says whether the holder of a token may do something to what is another's
+// by its id alone: a lease, a session, a message to be judged. It may to its own,
+// a person also to what is of the person's sessions, and the token of a seat to
+// what is of its occupant.
+func (o *Ops) touches(s *projections.State, p events.Policy, a Asker, of events.Participant, now events.Time) *commands.Refusal {
+	token := o.claims(a).Token
+	if token == "" || token == of {
+		return nil
+	}
+	holder, r := o.named(s, p, string(token), now)
+	if r != nil {
+		return r
+	}
+	row := s.Session(of.Session())
+	switch {
+	case holder.ID == of:
+		return nil
+	case row != nil && holder.Kind == events.KindPerson && commands.KnownPerson(p, o.World.OSUser, holder.ID.Name()) && events.Named(row.Person) == holder.ID:
+		return nil
+	}
+	return notVouched(token, string(of))
 }
 
 // osUserOf is the user of the operating system that the holder of a person's token
@@ -247,11 +269,18 @@ func (o *Ops) identifyBot(s *projections.State, p events.Policy, a Asker, now ev
 	if as == "" {
 		as = token
 	}
-	name, bot := strings.CutPrefix(as, "bot:")
-	if bot && token != "" && token != as {
-		return commands.Caller{}, notVouched(events.Participant(token), as)
+	name, isBot := strings.CutPrefix(as, "bot:")
+	if isBot && token != "" && token != as {
+		if strings.HasPrefix(token, "bot:") {
+			return bot(events.Participant(token)), notVouched(events.Participant(token), as)
+		}
+		of, r := o.named(s, p, token, now)
+		if r == nil {
+			r = notVouched(events.Participant(token), as)
+		}
+		return of, r
 	}
-	if !bot {
+	if !isBot {
 		return o.identify(s, p, a, now)
 	}
 	if why := commands.CheckName(name); why != "" {
@@ -261,11 +290,16 @@ func (o *Ops) identifyBot(s *projections.State, p events.Policy, a Asker, now ev
 	if inside, _, _ := o.inside(s, now); inside != nil {
 		return commands.Caller{}, actsAsOther(inside, as)
 	}
-	return commands.Caller{ID: events.Participant(as), Kind: events.KindBot}, nil
+	return bot(events.Participant(as)), nil
 }
 
-func onlyAlerts(bot string) *commands.Refusal {
-	return commands.Refuse(commands.NoCaller, "%s is a bot, and a bot sends nothing but alerts", bot)
+func bot(id events.Participant) commands.Caller {
+	return commands.Caller{ID: id, Kind: events.KindBot}
+}
+
+func onlyAlerts(name string) *commands.Refusal {
+	return commands.Refuse(commands.NoCaller, "%s is a bot, and a bot sends nothing but alerts", name).
+		Better("send an alert, or ask as a person, a seat or a session", `decklog alert "#alerts" --as `+name+` -- "the sync is failing"`)
 }
 
 func session(id events.SessionID) commands.Caller {

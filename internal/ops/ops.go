@@ -135,6 +135,10 @@ type Receipt struct {
 // update runs one command: it makes sure that a policy is in force, finds out
 // who asks, and calls work. A refusal that work answers with is recorded.
 func (o *Ops) update(name string, a Asker, work func(*unit) (*commands.Refusal, error)) (*commands.Refusal, error) {
+	if a.Command != "" && !events.IsUUID(string(a.Command)) {
+		return commands.Refuse(commands.BadRequest, "the command's id %.40q is no UUID", a.Command).
+			Better("give a UUID of your own, and the same one again when you try again; or none", "decklog send --command 01a22e58-34a8-753d-901f-757b6505aad7 --to @smith -- BODY"), nil
+	}
 	var refused *commands.Refusal
 	id := a.Command
 	if id == "" {

@@ -3,6 +3,7 @@ package ops
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"decklog/commands"
@@ -20,7 +21,7 @@ const (
 type ThreadsRequest struct {
 	State       string `json:"state,omitempty"`       // open or done; empty: both
 	Seat        string `json:"seat,omitempty"`        // that drives, with or without its @
-	Participant string `json:"participant,omitempty"` // that takes part: a session's full id, @name, bot:NAME
+	Participant string `json:"participant,omitempty"` // that takes part: a session's id or a prefix of it, @name, bot:NAME
 	Text        string `json:"text,omitempty"`        // in the preview, whatever its case
 	Waiting     bool   `json:"waiting,omitempty"`     // something in it is owed, or waits in a mailbox
 	Cursor      string `json:"cursor,omitempty"`
@@ -29,24 +30,114 @@ type ThreadsRequest struct {
 }
 
 // Threads gives a page of the threads, the one in which something happened last
-// first. It changes nothing.
+// first. It changes nothing. A seat or participant that nobody here is or was is
+// refused: an empty page would look as if it had no threads.
 func (o *Ops) Threads(q ThreadsRequest) (view projections.ThreadsView, refused *commands.Refusal, err error) {
 	refused, err = o.replay(q.At, projections.OverviewRows, func(v *reading, _ bool) error {
-		query := projections.ThreadsQuery{
-			State: q.State, Seat: strings.TrimPrefix(q.Seat, "@"), Participant: events.Participant(q.Participant), Text: q.Text, Waiting: q.Waiting,
-		}
+		query := projections.ThreadsQuery{State: q.State, Seat: strings.TrimPrefix(q.Seat, "@"), Text: q.Text, Waiting: q.Waiting}
 		if q.State != "" && q.State != "open" && q.State != "done" {
 			return refusal{commands.Refuse(commands.BadRequest, "%q is no state of a thread", q.State).
 				Better("ask for open or done", "decklog threads --state open")}
+		}
+		policy, err := v.policy()
+		if err != nil {
+			return err
+		}
+		who, stranger, err := v.takingPart(policy, q.Participant)
+		if err != nil {
+			return err
+		}
+		query.Participant = who
+		if stranger == nil {
+			stranger = v.noSuchSeat(policy, query.Seat)
 		}
 		r := pageOf(q.Limit, q.Cursor, "decklog threads", &query.Limit, &query.Before, query.Resume)
 		if r != nil {
 			return refusal{r}
 		}
 		view = v.s.Threads(query, v.r, v.now)
+		if stranger != nil && len(view.Threads) == 0 { // else somebody was it
+			return refusal{stranger}
+		}
 		return nil
 	})
 	return view, refused, err
+}
+
+// takingPart is the participant that a filter names, and a refusal when nobody here
+// is known by it.
+func (v *reading) takingPart(p events.Policy, name string) (events.Participant, *commands.Refusal, error) {
+	if name == "" || strings.HasPrefix(name, "bot:") { // a bot is known by what it sent alone
+		return events.Participant(name), nil, nil
+	}
+	if strings.HasPrefix(name, "@") {
+		who := events.Participant(name)
+		if seat := who.Name(); v.noSuchSeat(p, seat) == nil || commands.KnownPerson(p, v.World.OSUser, seat) || len(v.s.SessionsOf(seat)) > 0 {
+			return who, nil, nil
+		}
+		return who, v.nobodyHere(p, name), nil
+	}
+	if v.s.Session(events.SessionID(name)) != nil {
+		return events.Participant(name), nil, nil
+	}
+	found := v.s.SessionsWith(name, commands.CandidatesMax)
+	switch {
+	case len(name) < commands.PrefixMin || len(found) == 0:
+		return events.Participant(name), v.nobodyHere(p, name), nil
+	case len(found) == 1:
+		return events.Participant(found[0].ID), nil, nil
+	}
+	r := commands.Refuse(commands.AmbiguousRecipient, "%q begins the ids of several sessions", cut(name)).
+		Better("use the full id of one of the candidates", "decklog peers --session "+commands.Word(name, "SESSION"))
+	for _, row := range found {
+		r.Candidates = append(r.Candidates, commands.Candidate{Session: string(row.ID), Harness: row.Harness, Directory: row.Cwd, Branch: row.Branch, Live: row.Left == nil})
+	}
+	return "", nil, refusal{r}
+}
+
+// nobodyHere refuses a filter that names nobody.
+func (v *reading) nobodyHere(p events.Policy, name string) *commands.Refusal {
+	names := v.seatNames()
+	for _, person := range p.Persons {
+		names = append(names, person.Name)
+	}
+	there := "there are sessions, by " + strconv.Itoa(commands.PrefixMin) + " characters of their ids or more"
+	if len(names) > 0 {
+		there += ", and @" + strings.Join(names, ", @")
+	}
+	return commands.Refuse(commands.NotFound, "nobody here is %s; %s", cut(name), there).
+		Better("take the id from those who take part, or @name of a seat or person of the policy", "decklog peers")
+}
+
+// noSuchSeat refuses a seat that is on no roster and was never taken.
+func (v *reading) noSuchSeat(p events.Policy, seat string) *commands.Refusal {
+	names := v.seatNames()
+	switch {
+	case seat == "", slices.Contains(names, seat), commands.KnownSeat(v.s, p, seat):
+		return nil
+	case len(names) == 0:
+		return commands.Refuse(commands.NoSuchSeat, "no seat is called %s: the policy has none, and none was taken", cut(seat)).
+			Better("leave the seat out, or have a person write seats into the policy and adopt it", "decklog threads")
+	}
+	return commands.Refuse(commands.NoSuchSeat, "no seat is called %s; there are %s", cut(seat), strings.Join(names, ", ")).
+		Better("name one of them, or leave the seat out", "decklog threads --seat "+commands.Word(names[0], "SEAT"))
+}
+
+// seatNames are the seats of the policy and those that were taken once.
+func (v *reading) seatNames() (names []string) {
+	for _, l := range v.s.SeatLines() {
+		names = append(names, l.Seat)
+	}
+	return names
+}
+
+// cut keeps a name that anybody may have given to a length that is read.
+func cut(name string) string {
+	const most = 80
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
 // pageOf checks how much is asked for, and from where on.
@@ -195,12 +286,25 @@ func (o *Ops) Refusals(q RefusalsRequest) (view projections.RefusalsView, refuse
 			return refusal{r}
 		}
 		view = v.s.Refusals(query, v.r)
-		for i := range view.Refusals {
-			view.Refusals[i].Fix = commands.Code(view.Refusals[i].Code).Fix()
+		if q.Code != "" && !slices.Contains(commands.Codes(), commands.Code(q.Code)) && !slices.ContainsFunc(view.Counts, func(c projections.RefusalCount) bool { return c.Code == q.Code }) {
+			return refusal{noSuchCode(q.Code, view.Counts)}
 		}
 		return nil
 	})
 	return view, refused, err
+}
+
+// noSuchCode refuses a code that decklog does not give, and that none was given.
+func noSuchCode(code string, counts []projections.RefusalCount) *commands.Refusal {
+	var names []string
+	for _, c := range counts {
+		names = append(names, c.Code)
+	}
+	there, example := "nothing was refused yet", "decklog refusals"
+	if len(names) > 0 {
+		there, example = "there are "+strings.Join(names, ", "), "decklog refusals --code "+commands.Word(names[0], "CODE")
+	}
+	return commands.Refuse(commands.BadRequest, "no refusal has the code %s; %s", cut(code), there).Better("name one of them, or leave the code out", example)
 }
 
 // HealthRequest asks how the ledger stands.

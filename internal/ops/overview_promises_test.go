@@ -168,9 +168,6 @@ func (h *history) overviewAsOf(s *projections.State, at events.Recorded) {
 		threads, refused, err := h.Threads(ops.ThreadsRequest{At: when})
 		same("threads", threads, s.Threads(projections.ThreadsQuery{Limit: ops.OverviewDefault}, r, at.Time), refused, err)
 		refusals, refused, err := h.Refusals(ops.RefusalsRequest{At: when})
-		for i := range refusals.Refusals {
-			refusals.Refusals[i].Fix = ""
-		}
 		same("refusals", refusals, s.Refusals(projections.RefusalsQuery{Limit: ops.OverviewDefault}, r), refused, err)
 		health, refused, err := h.Health(ops.HealthRequest{At: when})
 		want := s.Health(at.Time)

@@ -3,6 +3,7 @@ package ops
 import (
 	"decklog/commands"
 	"decklog/events"
+	"decklog/internal/policyfile"
 )
 
 // PolicyInForce is the policy that commands are decided under.
@@ -31,6 +32,12 @@ func (o *Ops) Policy() (p PolicyInForce, err error) {
 // already changes nothing.
 func (o *Ops) AdoptPolicy(a Asker, policy events.Policy) (receipt Receipt, refused *commands.Refusal, err error) {
 	refused, err = o.update("policy adopt", a, func(u *unit) (*commands.Refusal, error) {
+		// A policy of a file was read by the same rules; one that comes by itself is
+		// held against them here.
+		if _, faults := policyfile.Parse("policy", policyfile.Render(policy)); len(faults) > 0 {
+			return commands.Refuse(commands.BadRequest, "the policy has %d faults, the first: %s", len(faults), faults[0]).
+				Better("mend it, and look at it again: decklog policy check", "decklog policy show > decklog.toml"), nil
+		}
 		recorded, r, err := u.run(commands.AdoptPolicy{Call: u.call, Policy: policy}, events.TypePolicyAdopted)
 		if r != nil || err != nil {
 			return r, err

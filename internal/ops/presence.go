@@ -36,7 +36,7 @@ type JoinReceipt struct {
 func (o *Ops) Join(q JoinRequest) (receipt JoinReceipt, refused *commands.Refusal, err error) {
 	q.As = ""
 	refused, err = o.update("join", q.Asker, func(u *unit) (*commands.Refusal, error) {
-		if r := o.joins(u.s, q.Asker, events.SessionID(q.Session)); r != nil {
+		if r := o.joins(u.s, u.policy.Policy, q.Asker, events.SessionID(q.Session)); r != nil {
 			return r, nil
 		}
 		u.call.OSUser = o.osUserOf(u.policy.Policy, q.Asker)
@@ -85,6 +85,9 @@ func (o *Ops) Leave(q LeaveRequest) (receipt Receipt, refused *commands.Refusal,
 			}
 			id = string(u.call.Caller.ID)
 		}
+		if r := o.touches(u.s, u.policy.Policy, q.Asker, events.Participant(id), u.now); r != nil {
+			return r, nil
+		}
 		recorded, r, err := u.run(commands.Leave{Call: u.call, Session: id, Reason: q.Reason, FreesSeat: q.FreesSeat}, events.TypeSessionLeft)
 		if r != nil || err != nil {
 			return r, err
@@ -114,7 +117,10 @@ func (o *Ops) Peers(q PeersRequest) (view projections.PeersView, refused *comman
 		look := o.call("", commands.Caller{}).Look
 		rows := v.s.LiveSessions()
 		if q.Session != "" {
-			rows = v.s.SessionsWith(q.Session, PeersMax)
+			if rows = v.s.SessionsWith(q.Session, PeersMax); len(rows) == 0 {
+				return refusal{commands.Refuse(commands.NotFound, "no session's id is or begins with %q", cut(q.Session)).
+					Better("take the id from those who take part", "decklog peers")}
+			}
 		}
 		for _, row := range rows {
 			if q.Repo != "" && row.Repo != q.Repo || q.Harness != "" && row.Harness != q.Harness || len(view.Peers) == PeersMax {

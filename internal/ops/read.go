@@ -1,6 +1,9 @@
 package ops
 
 import (
+	"cmp"
+	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -387,9 +390,13 @@ type EventsRequest struct {
 }
 
 // Events visits the recorded events in order, and gives the position after
-// which more may come. It changes nothing.
+// which more may come. It changes nothing. A type that this program does not write,
+// and of which the ledger holds none of a newer one's, is refused.
 func (o *Ops) Events(q EventsRequest, visit func(events.Recorded) error) (last events.Position, refused *commands.Refusal, err error) {
 	last = max(0, q.From-1)
+	if refused, err := o.noSuchType(q.Type); refused != nil || err != nil {
+		return last, refused, err
+	}
 	if q.Thread == "" {
 		var end events.Position
 		if err := o.look(func(v *reading) (err error) { end, err = v.r.End(); return err }); err != nil {
@@ -442,4 +449,44 @@ func (o *Ops) Events(q EventsRequest, visit func(events.Recorded) error) (last e
 			return last, nil, nil
 		}
 	}
+}
+
+// noSuchType refuses a type of which no event is or will be.
+func (o *Ops) noSuchType(name string) (*commands.Refusal, error) {
+	if name == "" || slices.Contains(events.Types(), events.Type(name)) {
+		return nil, nil
+	}
+	_, _, err := o.Events(EventsRequest{}, func(r events.Recorded) error {
+		if string(r.Type()) == name { // a newer program wrote it
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	near := nearest(name, events.Types())
+	return commands.Refuse(commands.BadRequest, "no event is of the type %s; there are %s", cut(name), joined(events.Types())).
+		Better("name one of them, such as "+string(near), "decklog events --type "+string(near)), nil
+}
+
+// nearest is the type that somebody may have meant.
+func nearest(name string, types []events.Type) (near events.Type) {
+	return slices.MinFunc(types, func(a, b events.Type) int {
+		return cmp.Compare(commands.Distance(string(a), name), commands.Distance(string(b), name))
+	})
+}
+
+func joined[S ~string](all []S) string {
+	var b strings.Builder
+	for i, s := range all {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(string(s))
+	}
+	return b.String()
 }

@@ -29,7 +29,11 @@ func (o *Ops) Note(q NoteRequest) (refused *commands.Refusal, err error) {
 		if why := commands.CheckSessionID(string(q.Session)); why != "" {
 			return refusal{commands.Refuse(commands.BadRequest, "the session %s", why)}
 		}
-		if r := v.joins(v.s, q.Asker, q.Session); r != nil {
+		policy, err := v.policy()
+		if err != nil {
+			return err
+		}
+		if r := v.touches(v.s, policy, q.Asker, events.Participant(q.Session), v.now); r != nil {
 			return refusal{r}
 		}
 		return nil
@@ -52,7 +56,13 @@ type ReadRequest struct {
 // Read records that delivered messages were found in their recipient's own
 // transcript. Found again, they change nothing.
 func (o *Ops) Read(q ReadRequest) (refused *commands.Refusal, err error) {
-	return o.update("read", Asker{As: q.As, Command: commands.ReadOf(q.Lease)}, func(u *unit) (*commands.Refusal, error) {
+	asker := Asker{As: q.As, Command: commands.ReadOf(q.Lease)}
+	return o.update("read", asker, func(u *unit) (*commands.Refusal, error) {
+		if l := u.s.Lease(q.Lease); l != nil {
+			if r := o.touches(u.s, u.policy.Policy, asker, l.Mailbox, u.now); r != nil {
+				return r, nil
+			}
+		}
 		_, r, err := u.run(commands.Read{
 			Call: u.call, Lease: q.Lease, Harness: q.Harness, Transcript: q.Transcript, Seen: q.Seen,
 		}, events.TypeMessageRead)

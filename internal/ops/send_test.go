@@ -400,7 +400,9 @@ func TestACommandsIDIsNotUsedForAnotherCommand(t *testing.T) {
 	d.told(commands.KeyReused, r, err)
 	_, r, err = d.Leave(ops.LeaveRequest{Asker: used, Session: alice})
 	d.told(commands.KeyReused, r, err)
-	_, r, err = d.AdoptPolicy(ops.Asker{As: "@ana", Command: used.Command}, events.Policy{})
+	other := d.policy
+	other.Limits.Hops++
+	_, r, err = d.AdoptPolicy(ops.Asker{As: "@ana", Command: used.Command}, other)
 	d.told(commands.KeyReused, r, err)
 
 	used = asker()

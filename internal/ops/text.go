@@ -34,22 +34,23 @@ func (t Text) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the text.
 func (t *Text) UnmarshalJSON(data []byte) error {
-	switch {
-	case string(data) == "null":
+	if string(data) == "null" {
 		*t = nil
-		return nil
-	case len(data) > 0 && data[0] == '{':
-		var c coded
-		if err := json.Unmarshal(data, &c); err != nil {
-			return fmt.Errorf("read a text: %w", err)
-		}
-		*t = append(Text{}, c.Base64...)
 		return nil
 	}
 	var s string
-	if err := json.Unmarshal(data, &s); err != nil {
-		return fmt.Errorf("read a text: %w", err)
+	if json.Unmarshal(data, &s) == nil {
+		*t = Text(s)
+		return nil
 	}
-	*t = Text(s)
+	var c struct {
+		Base64 *[]byte `json:"base64"`
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil || c.Base64 == nil {
+		return fmt.Errorf("a text is a string, or {\"base64\": \"...\"}, and not %.60s; write other JSON into a string", data)
+	}
+	*t = append(Text{}, *c.Base64...)
 	return nil
 }

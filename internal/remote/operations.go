@@ -56,7 +56,7 @@ func (c *Client) Turn(ctx context.Context, q ops.TurnRequest) (ops.TurnAnswer, *
 		a, r, err := ask(c, asking, api.Turn, api.TurnRequest{TurnRequest: q, Within: within}, q.Claims)
 		end()
 		switch {
-		case err != nil && ctx.Err() != nil:
+		case ctx.Err() != nil && isContext(err):
 			return a, nil, nil
 		case r != nil, err != nil, !q.Block, !a.Waits(), ctx.Err() != nil:
 			return a, r, err
@@ -184,7 +184,7 @@ func (c *Client) Wait(ctx context.Context, q ops.WaitRequest, print func(ops.Wai
 		switch {
 		case refused != nil:
 			return all, refused, nil
-		case err != nil && over:
+		case err != nil && over && (errors.Is(err, errAgain) || isContext(err)):
 			all.TimedOut = true
 			return all, nil, nil
 		case errors.Is(err, errAgain):
@@ -197,6 +197,10 @@ func (c *Client) Wait(ctx context.Context, q ops.WaitRequest, print func(ops.Wai
 		all.At, all.TimedOut = ended.At, ended.TimedOut
 		return all, nil, nil
 	}
+}
+
+func isContext(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // errAgain says that the answer broke off between two lines.

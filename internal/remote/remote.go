@@ -12,6 +12,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -34,15 +36,19 @@ import (
 	"decklog/internal/socket"
 )
 
-// PatienceDefault is how long a client goes on asking a server that is not there.
+// PatienceDefault is how long a client goes on asking a server that it has reached
+// before: it may be about to start again.
 const PatienceDefault = 10 * time.Second
+
+// FirstPatience is how long it goes on asking one that it never reached.
+const FirstPatience = time.Second
 
 // Config says where the server is, and who calls.
 type Config struct {
 	Server string // http://HOST:PORT, https://HOST:PORT, or unix:PATH
 	Token  string
 	World  ops.World // of the caller: its environment, processes, user and machine
-	Patience time.Duration // 0: PatienceDefault
+	Patience time.Duration // with a server that was reached before; 0: PatienceDefault
 }
 
 // Client are the operations on a ledger elsewhere.
@@ -50,6 +56,7 @@ type Client struct {
 	Config
 	base   string
 	http   *http.Client
+	known  atomic.Bool // the server answered once
 	caller atomic.Pointer[string]
 }
 
@@ -144,21 +151,27 @@ func (c *Client) called(claims ops.Claims) (string, error) {
 // asked for. What did not reach the server, or whose answer was lost, is asked
 // again while the client is patient: every command has its id by now.
 func (c *Client) open(ctx context.Context, r *api.Route, q any, claims ops.Claims, accept string) (*http.Response, error) {
-	began := time.Now()
+	began, patience := time.Now(), min(c.Patience, FirstPatience)
+	if c.known.Load() {
+		patience = c.Patience
+	}
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		req, err := c.request(ctx, r, q, claims, accept)
 		if err != nil {
 			return nil, err
 		}
 		res, err := c.http.Do(req)
+		if err == nil && c.known.CompareAndSwap(false, true) {
+			patience = c.Patience
+		}
 		switch {
 		case err == nil && !passing(res):
 			return res, nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case time.Since(began)+wait > c.Patience && err == nil:
+		case time.Since(began)+wait > patience && err == nil:
 			return res, nil
-		case time.Since(began)+wait > c.Patience, err != nil && never(err):
+		case time.Since(began)+wait > patience, err != nil && never(err):
 			return nil, c.unreached(r, err)
 		}
 		if err == nil {
@@ -186,6 +199,13 @@ func never(err error) bool {
 // unreached is the error of a server that does not answer. Whether a command
 // reached it nobody knows.
 func (c *Client) unreached(r *api.Route, err error) error {
+	switch {
+	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(x509.UnknownAuthorityError)), errors.As(err, new(x509.HostnameError)):
+		return failure.New("untrusted_server", "name the file of the authority that signed its certificate in SSL_CERT_FILE, and reach it by a name that stands in the certificate",
+			fmt.Errorf("trust the server at %s: %w", c.Server, err))
+	case errors.As(err, new(tls.RecordHeaderError)), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return failure.New("no_tls", "write --ledger http://HOST:PORT", fmt.Errorf("the server at %s speaks no TLS: %w", c.Server, err))
+	}
 	var refused *net.OpError
 	if errors.As(err, &refused) && refused.Op == "dial" || errors.As(err, new(*url.Error)) && never(err) {
 		return failure.New("no_server", "start it: decklog serve; or name another ledger with --ledger", fmt.Errorf("reach the ledger at %s: %w", c.Server, err))

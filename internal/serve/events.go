@@ -21,6 +21,9 @@ import (
 // nothing happens.
 const HeartbeatEvery = 15 * time.Second
 
+// TokenEvery is how often a stream looks whether its token is still good.
+const TokenEvery = 2 * time.Second
+
 // Why a stream ended, as its last event says.
 const (
 	ReasonShutdown = "shutdown" // the server ends; come back, with the last id
@@ -52,17 +55,17 @@ func (s *Server) events(w http.ResponseWriter, req *http.Request, desk *ops.Ops,
 		return
 	}
 	if accepts(req, lines) && !accepts(req, stream) {
-		s.listEvents(w, desk, q.EventsRequest)
+		s.listEvents(w, req, desk, q.EventsRequest)
 		return
 	}
 	s.opened("events")
 	f := &follower{Server: s, w: w, desk: desk, q: q}
-	s.closed("events", f.follow(req.Context()))
+	s.closed("events", f.follow(req))
 }
 
 // listEvents writes what is there now, one event a line, and last the position
 // after which more may come.
-func (s *Server) listEvents(w http.ResponseWriter, desk *ops.Ops, q ops.EventsRequest) {
+func (s *Server) listEvents(w http.ResponseWriter, req *http.Request, desk *ops.Ops, q ops.EventsRequest) {
 	out := &lineWriter{w: w}
 	var page bytes.Buffer
 	last, refused, err := desk.Events(q, func(e events.Recorded) error {
@@ -86,9 +89,9 @@ func (s *Server) listEvents(w http.ResponseWriter, desk *ops.Ops, q ops.EventsRe
 	case err != nil:
 		_ = out.write(map[string]any{"error": failureOf(err)})
 	case refused != nil && !out.begun:
-		s.refuse(w, refused)
+		s.refuse(w, req, refused)
 	case refused != nil:
-		_ = out.write(map[string]any{"refusal": refused})
+		_ = out.write(map[string]any{"refusal": refusalFor(req, refused)})
 	default:
 		_ = out.write(map[string]any{"last": last})
 	}
@@ -117,15 +120,15 @@ type follower struct {
 const pageBytes = 64 << 10
 
 // follow goes on until somebody ends it, and says why it ended.
-func (f *follower) follow(ctx context.Context) (reason string) {
-	ctx, cancel := context.WithCancel(ctx)
+func (f *follower) follow(req *http.Request) (reason string) {
+	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
 	defer context.AfterFunc(f.life, cancel)()
 	for {
 		last, refused, err := f.desk.Events(f.q.EventsRequest, f.show)
 		switch {
 		case refused != nil && !f.told:
-			f.refuse(f.w, refused)
+			f.refuse(f.w, req, refused)
 			return "refused"
 		case err != nil && !f.told:
 			f.fail(f.w, err)
@@ -158,8 +161,9 @@ var errToken = errors.New("the token is good no more")
 
 // rest waits for what comes behind a position, and says meanwhile that it lives.
 func (f *follower) rest(ctx context.Context, after events.Position) error {
+	silent := time.Duration(0)
 	for {
-		beat, cancel := context.WithTimeout(ctx, HeartbeatEvery)
+		beat, cancel := context.WithTimeout(ctx, TokenEvery)
 		err := f.desk.Past(beat, after)
 		cancel()
 		switch {
@@ -172,6 +176,10 @@ func (f *follower) rest(ctx context.Context, after events.Position) error {
 		case !errors.Is(err, context.DeadlineExceeded):
 			return err
 		}
+		if silent += TokenEvery; silent < HeartbeatEvery {
+			continue
+		}
+		silent = 0
 		if err := send(f.w, []byte(": still here\n\n")); err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func (f *Fault) answer(w http.ResponseWriter, body bool) {
 	if f.retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(int((f.retry+time.Second-1)/time.Second)))
 	}
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	b, err := json.Marshal(map[string]any{"error": struct {
 		failure.Failure

@@ -43,6 +43,13 @@ type Ready struct {
 
 // open puts what says how the server is on a mux.
 func (s *Server) open(mux *http.ServeMux) {
+	// Without a method they would be the dashboard's for any but GET.
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Allow", "GET, HEAD")
+			s.fail(w, fault(http.StatusMethodNotAllowed, "method_not_allowed", "this path is only read", "ask with GET"))
+		})
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		document(w, http.StatusOK, map[string]any{"ok": true})
 	})

@@ -108,11 +108,11 @@ func (s *Server) Handler(r *api.Route) http.Handler {
 		defer cancel()
 		switch r {
 		case &api.Wait.Route:
-			s.wait(ctx, w, who, desk, in)
+			s.wait(ctx, w, req, who, desk, in)
 		case &api.Events.Route:
 			s.events(w, req, desk, in)
 		case &api.Confirm.Route:
-			s.confirm(ctx, w, desk, r, in)
+			s.confirm(ctx, w, req, desk, r, in)
 		default:
 			s.answer(ctx, w, req, desk, r, in)
 		}
@@ -226,6 +226,9 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, req *http.Re
 		}
 	}
 	answer, refused, err := r.Do(ctx, desk, in)
+	if !ours(req) {
+		answer, refused = api.Said(answer), api.Refused(refused)
+	}
 	if out != nil && out.begun {
 		_ = out.write(lineOf(r, answer, refused, err)) // who went away is not told
 		return
@@ -234,7 +237,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, req *http.Re
 	case err != nil:
 		s.fail(w, err)
 	case refused != nil:
-		s.refuse(w, refused)
+		s.refuse(w, req, refused)
 	case r.Receipt:
 		document(w, http.StatusOK, map[string]any{"receipt": answer})
 	default:
@@ -255,13 +258,13 @@ func lineOf(r *api.Route, answer any, refused *commands.Refusal, err error) any 
 }
 
 // confirm confirms a lease, and lets the wait go on that showed it.
-func (s *Server) confirm(ctx context.Context, w http.ResponseWriter, desk *ops.Ops, r *api.Route, in json.RawMessage) {
+func (s *Server) confirm(ctx context.Context, w http.ResponseWriter, req *http.Request, desk *ops.Ops, r *api.Route, in json.RawMessage) {
 	answer, refused, err := r.Do(ctx, desk, in)
 	switch {
 	case err != nil:
 		s.fail(w, err)
 	case refused != nil:
-		s.refuse(w, refused)
+		s.refuse(w, req, refused)
 	default:
 		if q, err := api.Decode[api.ConfirmRequest](in); err == nil {
 			s.confirmed.tell(q.Lease)

@@ -22,18 +22,19 @@ import (
 // Every session of a machine may wait, all of the time. With the machine's token
 // the wait takes the connection from the HTTP server, which would keep some forty
 // kilobytes for it, and waits on the bare connection.
-func (s *Server) wait(ctx context.Context, w http.ResponseWriter, who token.Token, desk *ops.Ops, in json.RawMessage) {
+func (s *Server) wait(ctx context.Context, w http.ResponseWriter, req *http.Request, who token.Token, desk *ops.Ops, in json.RawMessage) {
 	q, err := api.Decode[api.WaitRequest](in)
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
+	own := ours(req) // the request itself is let go of
 	if who.OfMachine() {
 		if conn, buffered, err := http.NewResponseController(w).Hijack(); err == nil {
 			_ = buffered.Flush() // nothing was written
 			header := w.Header().Clone()
 			// A goroutine of its own has a small stack, and lets go of the request.
-			s.waits.Go(func() { s.waitOn(conn, header, desk, q) })
+			s.waits.Go(func() { s.waitOn(conn, header, desk, q, own) })
 			return
 		}
 	}
@@ -41,11 +42,11 @@ func (s *Server) wait(ctx context.Context, w http.ResponseWriter, who token.Toke
 	if err := out.begin(); err != nil {
 		return
 	}
-	s.waitInLines(ctx, out.write, desk, q)
+	s.waitInLines(ctx, out.write, desk, q, own)
 }
 
 // waitOn waits on a connection that is this wait's alone, and closes it.
-func (s *Server) waitOn(conn net.Conn, header http.Header, desk *ops.Ops, q api.WaitRequest) {
+func (s *Server) waitOn(conn net.Conn, header http.Header, desk *ops.Ops, q api.WaitRequest, own bool) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(s.life, Bound)
 	defer cancel()
@@ -76,7 +77,7 @@ func (s *Server) waitOn(conn net.Conn, header http.Header, desk *ops.Ops, q api.
 		}
 		_, err = fmt.Fprintf(to, "%x\r\n%s\r\n", len(data), data)
 		return err
-	}, desk, q)
+	}, desk, q, own)
 	_, _ = io.WriteString(to, "0\r\n\r\n")
 }
 
@@ -90,7 +91,7 @@ func (s stalls) Write(b []byte) (int, error) {
 	return s.Conn.Write(b)
 }
 
-func (s *Server) waitInLines(ctx context.Context, write func(any) error, desk *ops.Ops, q api.WaitRequest) {
+func (s *Server) waitInLines(ctx context.Context, write func(any) error, desk *ops.Ops, q api.WaitRequest, own bool) {
 	s.opened("wait")
 	wait, cancel := api.Bounded(ctx, q.Within)
 	defer cancel()
@@ -120,6 +121,9 @@ func (s *Server) waitInLines(ctx context.Context, write func(any) error, desk *o
 		_ = write(map[string]any{"error": failureOf(err)})
 		s.closed("wait", "failed")
 	case refused != nil:
+		if !own {
+			refused = api.Refused(refused)
+		}
 		_ = write(api.WaitLine{Refusal: refused})
 		s.closed("wait", "refused")
 	default:

@@ -55,13 +55,26 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 }
 
 // refuse answers with a refusal, under the status that it has.
-func (s *Server) refuse(w http.ResponseWriter, r *commands.Refusal) {
+func (s *Server) refuse(w http.ResponseWriter, req *http.Request, r *commands.Refusal) {
+	r = refusalFor(req, r)
 	status := r.Status
 	if status < 400 || status > 499 {
 		status = http.StatusConflict
 	}
 	document(w, status, map[string]any{"refusal": r})
 }
+
+// refusalFor says a refusal in the terms of who asks: those of requests, unless it is
+// decklog's own client, which shows it to who typed a command.
+func refusalFor(req *http.Request, r *commands.Refusal) *commands.Refusal {
+	if ours(req) {
+		return r
+	}
+	return api.Refused(r)
+}
+
+// ours says whether decklog's own client asks.
+func ours(req *http.Request) bool { return req.Header.Get(CallerHeader) != "" }
 
 // document writes one JSON document, its text as it is.
 func document(w http.ResponseWriter, status int, v any) {

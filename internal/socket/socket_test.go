@@ -86,3 +86,46 @@ func TestADeadSocketGivesWayAndAFileDoesNot(t *testing.T) {
 		t.Errorf("the file is %q, %v", kept, err)
 	}
 }
+
+func TestWhoEndsTakesNoOtherSocketAway(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.sock")
+	first, err := socket.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	second, err := socket.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := socket.Dial(context.Background(), path)
+	if err != nil {
+		t.Fatalf("nobody reaches the second one: %v", err)
+	}
+	_ = c.Close()
+}
+
+func TestASocketWithMoreCallersThanItCanQueueIsAlive(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.sock")
+	l, err := socket.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for range 1 << 14 { // nobody accepts
+		c, err := socket.Dial(context.Background(), path)
+		if err != nil {
+			break
+		}
+		defer c.Close()
+	}
+	if _, err := socket.Listen(path); !errors.Is(err, socket.ErrInUse) {
+		t.Errorf("it was taken over: %v", err)
+	}
+}

@@ -325,5 +325,8 @@ func (g *group) commit() (err error) {
 	if err := g.ahead.write(g.c.exec); err != nil {
 		return err
 	}
+	if err := g.l.InPlace(); err != nil {
+		return err
+	}
 	return g.l.commit(g.c, commit{members: len(g.members), events: g.events, last: g.end.last, dropped: g.dropped})
 }

@@ -538,3 +538,50 @@ func TestTheLogOfGroupsBeginsAnew(t *testing.T) {
 		t.Errorf("a log is left after the close: %v", err)
 	}
 }
+
+// What is appended to a file that nobody finds any more is lost to everybody else.
+func TestAGroupedLedgerWhoseFileIsGoneAcknowledgesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l, err := Open(path, func(events.Rows, []events.Recorded) error { return nil }, Grouped(DefaultGroups))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	n := 0
+	write := func() error {
+		n++
+		return l.Update(func(tx events.Tx) error {
+			head, err := tx.Head("thread-gone")
+			if err != nil {
+				return err
+			}
+			_, err = tx.Append(events.Batch{Stream: "thread-gone", Expected: head, Events: []events.Proposed{{
+				Stream: "thread-gone", ID: events.FollowUp("gone", fmt.Sprint(n)).Event(0), Event: events.ThreadDone{},
+			}}})
+			return err
+		})
+	}
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	aside := path + ".aside"
+	if err := os.Rename(path, aside); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); !errors.Is(err, events.ErrDamaged) || errors.Is(err, events.ErrUnknown) {
+		t.Errorf("with the file moved away a command ends with %v", err)
+	}
+	if err := l.InPlace(); err == nil {
+		t.Error("the file is gone, and nothing says so")
+	}
+	if err := os.Rename(aside, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); err != nil {
+		t.Errorf("with the file back a command ends with %v", err)
+	}
+	var end events.Position
+	if err := l.View(func(r events.Reader) (err error) { end, err = r.End(); return err }); err != nil || end != 2 {
+		t.Errorf("the ledger ends at %d, %v", end, err)
+	}
+}

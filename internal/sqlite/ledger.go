@@ -74,8 +74,9 @@ type Ledger struct {
 	kept        kept
 	groups      *groups // nil: each Update commits by itself
 	onCommit    func(members, events int, took time.Duration)
-	scrub       bool      // a body was dropped, and may still be in the write-ahead log
-	inTheWay    time.Time // when a reader last kept it there
+	file        os.FileInfo // as it was opened, of a grouped ledger; else nil
+	scrub       bool        // a body was dropped, and may still be in the write-ahead log
+	inTheWay    time.Time   // when a reader last kept it there
 }
 
 var _ events.Ledger = (*Ledger)(nil)
@@ -146,6 +147,9 @@ func open(path string, project events.Projector, o options) (*Ledger, error) {
 	}
 	if o.groups != nil {
 		l.groups = &groups{bounds: *o.groups, ahead: newAhead()}
+		if l.file, err = os.Stat(path); err != nil {
+			return nil, fmt.Errorf("open ledger: %w", explain(err))
+		}
 	}
 	l.connections.init(func() (*connection, error) { return connect(path, o) })
 	l.watch.init(l.end, o.lookEvery)
@@ -162,6 +166,19 @@ func open(path string, project events.Projector, o options) (*Ledger, error) {
 // With "delete" a commit waits for the views that run, and is three to four
 // times slower.
 func (l *Ledger) JournalMode() string { return l.journal }
+
+// InPlace says whether the ledger's file is still the one that was opened: a file
+// that was removed or moved away goes on taking events, and nobody else ever sees
+// them. The error is [events.ErrDamaged].
+func (l *Ledger) InPlace() error {
+	if l.file == nil {
+		return nil
+	}
+	if now, err := os.Stat(l.path); err != nil || !os.SameFile(l.file, now) {
+		return fmt.Errorf("the file %s was removed, moved or replaced since it was opened: %w", l.path, events.ErrDamaged)
+	}
+	return nil
+}
 
 // View calls fn with a snapshot. An error of fn is returned as it is.
 func (l *Ledger) View(fn func(events.Reader) error) (err error) {

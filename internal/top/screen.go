@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"decklog/events"
+	"decklog/internal/failure"
 )
 
 const (
@@ -19,6 +20,10 @@ const (
 	// lookEvery is how often it looks though nothing was recorded: who is busy and
 	// whose process runs is observed, and no event tells of it.
 	lookEvery = 15 * time.Second
+	// tryEvery is how long after a look that failed the next one is tried.
+	tryEvery = time.Second
+	// answerMax is how long an answer may take until that is said.
+	answerMax = 5 * time.Second
 	// redrawEvery is how often the ages are drawn anew.
 	redrawEvery = time.Second
 	// widthMin and heightMin are the least that anything can be shown in.
@@ -38,15 +43,17 @@ type screen struct {
 	Config
 	ctx           context.Context
 	width, height int
-	seen          *picture // nil: nothing yet
-	failed        error    // before anything was seen
-	trouble       string   // why the last look failed; what was seen before stays
+	seen          *picture    // nil: nothing yet
+	failed        error       // before anything was seen
+	trouble       error       // why the last look failed; what was seen before stays
+	lost          events.Time // since then; 0: it did not
+	asked         events.Time // when the look that is under way began; 0: none is
 	pane          int
 	at, top       [panes]int // the chosen row, and the first that is shown
 	open          events.ThreadID
-	scroll        int // in the open thread
-	filter        string
-	typing        bool // the filter
+	scroll        int       // in the open thread
+	filters       [2]string // of the panes' rows, and of the lines of the open thread
+	typing        bool      // the filter
 	helping       bool
 }
 
@@ -60,6 +67,7 @@ func (s *screen) Init() tea.Cmd { return tea.Batch(s.look(), tick()) }
 func tick() tea.Cmd { return tea.Tick(redrawEvery, func(time.Time) tea.Msg { return ticked{} }) }
 
 func (s *screen) look() tea.Cmd {
+	s.asked = s.Now()
 	c, open := s.Config, s.open
 	return func() tea.Msg { return looked{lookInto(c, open)} }
 }
@@ -99,20 +107,19 @@ func (s *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 			return s, tea.Quit
 		}
 		if m.err != nil {
-			s.trouble = line(m.err.Error())
-			return s, tea.Tick(lookEvery/5, func(time.Time) tea.Msg { return stirred{} })
+			return s, s.lose(m.err)
 		}
 		return s, s.look()
 	case readInto:
 		if m.err != nil {
-			s.trouble = line(m.err.Error())
+			s.trouble = m.err
 		} else if s.seen != nil && m.thread != nil && m.thread.Thread == s.open {
 			s.seen.thread = m.thread
 		}
 		s.settle()
 	case tea.PasteMsg:
 		if s.typing {
-			s.filter += line(m.Content)
+			*s.filter() += line(m.Content)
 		}
 	case tea.KeyPressMsg:
 		return s, s.key(m)
@@ -122,21 +129,57 @@ func (s *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 
 // saw shows what was seen, and lets it be shown for a while.
 func (s *screen) saw(p picture) tea.Cmd {
+	s.asked = 0
 	if p.err != nil {
 		if s.seen == nil {
 			s.failed = p.err
 			return tea.Quit
 		}
-		s.trouble = line(p.err.Error())
-		return tea.Tick(lookEvery/5, func(time.Time) tea.Msg { return stirred{} })
+		return s.lose(p.err)
 	}
 	if p.thread == nil && s.seen != nil && s.open != "" {
 		p.thread = s.seen.thread // it was opened while this was looked for
 	}
-	s.seen, s.trouble = &p, ""
+	s.seen, s.trouble, s.lost = &p, nil, 0
 	s.settle()
 	return tea.Tick(restMin, func(time.Time) tea.Msg { return rested{} })
 }
+
+// lose keeps why nothing was seen, and since when, and tries again after a while.
+func (s *screen) lose(err error) tea.Cmd {
+	if s.trouble = err; s.lost == 0 {
+		s.lost = s.Now()
+	}
+	return tea.Tick(tryEvery, func(time.Time) tea.Msg { return stirred{} })
+}
+
+// missing says that what is shown is no more what is: since when, and in what way.
+// Empty while it is.
+func (s *screen) missing() string {
+	since, how := s.lost, "not seen"
+	switch code := ""; {
+	case since != 0:
+		if code = failure.Of(s.trouble).Code; code == "no_server" || code == "no_answer" {
+			how = "not connected"
+		}
+	case s.seen != nil && s.asked != 0 && s.Now().Sub(s.asked) > answerMax:
+		since, how = s.asked, "no answer"
+	default:
+		return ""
+	}
+	return how + " since " + clock(since) + ", trying"
+}
+
+// filter is that of what is shown: the rows of the panes, or an open thread's lines.
+func (s *screen) filter() *string {
+	if s.open != "" {
+		return &s.filters[1]
+	}
+	return &s.filters[0]
+}
+
+// show opens a thread, or none; a filter of the one before it is not of this one.
+func (s *screen) show(id events.ThreadID) { s.open, s.scroll, s.filters[1] = id, 0, "" }
 
 // readInto is a thread that was read for itself.
 type readInto struct{ picture }
@@ -170,17 +213,18 @@ func (s *screen) key(m tea.KeyPressMsg) tea.Cmd {
 		s.typing = true
 	case "esc", "backspace", "left", "h":
 		switch {
+		case key == "esc" && *s.filter() != "":
+			*s.filter() = ""
 		case s.open != "":
-			s.open, s.scroll = "", 0
-		case key == "esc":
-			s.filter = ""
+			s.show("")
 		}
 	case "tab", "right", "l":
 		s.turn(1)
 	case "shift+tab":
 		s.turn(panes - 1)
 	case "1", "2", "3", "4":
-		s.pane, s.open, s.scroll = int(key[0]-'1'), "", 0
+		s.pane = int(key[0] - '1')
+		s.show("")
 	case "down", "j":
 		s.move(1)
 	case "up", "k":
@@ -195,7 +239,7 @@ func (s *screen) key(m tea.KeyPressMsg) tea.Cmd {
 		s.move(1 << 30)
 	case "enter":
 		if id := s.chosen(); s.open == "" && id != "" {
-			s.open, s.scroll = id, 0
+			s.show(id)
 			if s.seen != nil {
 				s.seen.thread = nil
 			}
@@ -212,19 +256,20 @@ func (s *screen) key(m tea.KeyPressMsg) tea.Cmd {
 
 // types takes a key for the filter.
 func (s *screen) types(m tea.KeyPressMsg) {
+	filter := s.filter()
 	switch m.String() {
 	case "enter":
 		s.typing = false
 	case "esc":
-		s.typing, s.filter = false, ""
+		s.typing, *filter = false, ""
 	case "backspace":
-		if r := []rune(s.filter); len(r) > 0 {
-			s.filter = string(r[:len(r)-1])
+		if r := []rune(*filter); len(r) > 0 {
+			*filter = string(r[:len(r)-1])
 		}
 	case "ctrl+u":
-		s.filter = ""
+		*filter = ""
 	default:
-		s.filter += line(m.Text) + strings.Repeat(" ", len(m.Text)-len(strings.TrimRight(m.Text, " ")))
+		*filter += line(m.Text) + strings.Repeat(" ", len(m.Text)-len(strings.TrimRight(m.Text, " ")))
 	}
 	s.settle()
 }
@@ -248,7 +293,7 @@ func (s *screen) table() table {
 	if s.seen == nil {
 		return table{}
 	}
-	return s.seen.table(s.pane, s.Now()).filtered(strings.TrimSpace(s.filter))
+	return s.seen.table(s.pane, s.Now()).filtered(strings.TrimSpace(s.filters[0]))
 }
 
 // chosen is the thread of the chosen row.
@@ -284,7 +329,7 @@ func (s *screen) timeline() []string {
 		return []string{faint.Render("reading …")}
 	}
 	out := timeline(*s.seen.thread, s.width, s.Now())
-	if filter := strings.ToLower(strings.TrimSpace(s.filter)); filter != "" {
+	if filter := strings.ToLower(strings.TrimSpace(s.filters[1])); filter != "" {
 		var kept []string
 		for _, l := range out {
 			if strings.Contains(strings.ToLower(stripped(l)), filter) {
@@ -364,6 +409,12 @@ func (s *screen) title() string {
 	}
 	left := strings.Join(names, "")
 	right := ""
+	if missing := s.missing(); missing != "" { // this above all: all else is old
+		if room := s.width - wide(missing) - 1; room > 0 {
+			return cell(left, room) + " " + alarm.Render(missing)
+		}
+		return cell(alarm.Render(missing), s.width)
+	}
 	if s.seen != nil {
 		right = fmt.Sprintf("at %d  %s UTC", s.seen.after, clock(s.Now()))
 	}
@@ -376,17 +427,17 @@ func (s *screen) title() string {
 func (s *screen) foot() string {
 	switch {
 	case s.typing:
-		return cell("/"+line(s.filter)+"▏  Enter keeps it, Esc forgets it", s.width)
-	case s.trouble != "":
-		return cell(alarm.Render("not seen since: "+s.trouble), s.width)
+		return cell("/"+line(*s.filter())+"▏  Enter keeps it, Esc forgets it", s.width)
+	case s.trouble != nil:
+		return cell(alarm.Render(line(s.trouble.Error())), s.width)
 	}
 	var says []string
-	if s.filter != "" {
-		says = append(says, strong.Render("only with “"+line(s.filter)+"”")+", Esc for all")
-	}
-	if s.open != "" {
+	if filter := *s.filter(); filter != "" {
+		says = append(says, strong.Render("only with “"+line(filter)+"”")+", Esc for all")
+	} else if s.open != "" {
 		says = append(says, "Esc back")
-	} else {
+	}
+	if s.open == "" {
 		if t := s.table(); t.more != "" {
 			says = append(says, t.more)
 		}
@@ -401,8 +452,8 @@ const help = `decklog top shows the ledger, and goes on as things happen.
   Tab, 1 2 3 4     the panes: threads, owed items, mailboxes, health
   ↑ ↓, j k         the next row, the row before; PgUp PgDn, g G
   Enter            the row's thread, with all that happened in it
-  Esc              back; or all rows again
-  /                only the rows with a text in them
+  Esc              all rows or lines again; or back
+  /                only the rows with a text in them; in a thread, its lines
   q                ends it
 
 TURN is working while somebody is waited for. MAIL counts the copies

@@ -2,6 +2,7 @@ package top
 
 import (
 	"encoding/binary"
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"decklog/events"
+	"decklog/internal/failure"
 	"decklog/internal/memory"
 	"decklog/internal/ops"
 	"decklog/projections"
@@ -135,11 +137,11 @@ func TestNothingThatAnybodyWroteActsOnTheTerminalAtAnySize(t *testing.T) {
 			harmless(t, s.draw(), max(s.width, len("too small")))
 			s.turn(1)
 		}
-		s.filter = text("filter")
+		s.filters = [2]string{text("filter"), text("filter")}
 		harmless(t, s.draw(), max(s.width, len("too small")))
 		s.typing = true
 		harmless(t, s.draw(), max(s.width, len("too small")))
-		s.typing, s.filter, s.open = false, "", thread
+		s.typing, s.open = false, thread
 		s.settle()
 		harmless(t, s.draw(), max(s.width, len("too small")))
 		width := max(widthMin, s.width)
@@ -235,7 +237,7 @@ func TestALookThatFailsLeavesWhatWasSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Update(looked{look(d.config())})
-	if drawn := ansi.Strip(s.draw()); !strings.Contains(drawn, "Seen before.") || !strings.Contains(drawn, "not seen since: ") {
+	if drawn := ansi.Strip(s.draw()); !strings.Contains(drawn, "Seen before.") || !strings.Contains(drawn, "not seen since 09:00:00, trying") {
 		t.Errorf("drawn\n%s", drawn)
 	}
 	// Where nothing was seen yet there is nothing to show: it ends with the reason.
@@ -243,6 +245,71 @@ func TestALookThatFailsLeavesWhatWasSeen(t *testing.T) {
 	first.Update(looked{look(d.config())})
 	if first.failed == nil {
 		t.Error("it goes on with nothing")
+	}
+}
+
+// Its user looks at the head of the screen: what stands there is not old without
+// saying so, at any width.
+func TestTheHeadSaysThatNothingIsSeenAndSinceWhen(t *testing.T) {
+	d := newDesk(t)
+	s := newScreen(t.Context(), d.config())
+	s.Update(looked{look(d.config())})
+	head := func() string { return strings.TrimSpace(strings.Split(ansi.Strip(s.draw()), "\n")[0]) }
+	gone := failure.New("no_server", "start it", errors.New("reach the ledger: connection refused"))
+	d.now = d.now.Add(time.Minute)
+	s.Update(stirred{gone})
+	d.now = d.now.Add(time.Minute)
+	s.Update(looked{picture{err: gone}}) // a second time: since the first
+	for _, width := range []int{30, 45, 100, 200} {
+		s.Update(tea.WindowSizeMsg{Width: width, Height: 20})
+		want := "not connected since 09:01:00, trying"
+		if got := head(); !strings.HasSuffix(got, want[:min(len(want), width-1)]) && !strings.HasPrefix(got, want[:min(len(want), width-1)]) {
+			t.Errorf("at %d columns the head is %q", width, got)
+		}
+	}
+	if drawn := ansi.Strip(s.draw()); !strings.Contains(drawn, "connection refused") {
+		t.Errorf("nothing says why:\n%s", drawn)
+	}
+	s.Update(looked{look(d.config())})
+	if got := head(); strings.Contains(got, "since") || !strings.Contains(got, "at 0") {
+		t.Errorf("it is there again, and the head is %q", got)
+	}
+	// A server that takes a question and never answers is gone as well.
+	s.Update(stirred{})
+	d.now = d.now.Add(answerMax + time.Second)
+	if got := head(); !strings.HasSuffix(got, "no answer since 09:02:00, trying") {
+		t.Errorf("without an answer the head is %q", got)
+	}
+}
+
+func TestAFilterOfTheListLeavesTheOpenedThreadWhole(t *testing.T) {
+	d := newDesk(t)
+	d.join(alice, "", "")
+	d.join(bob, "", "")
+	thread := d.send(alice, ops.SendRequest{To: bob, Body: []byte("The release notes.\nTheir second line.")})
+	s := newScreen(t.Context(), d.config())
+	s.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
+	s.Update(looked{look(d.config())})
+	pressed(s, []rune("/release")...)
+	pressed(s, tea.KeyEnter, tea.KeyEnter)
+	s.Update(readInto{readThread(d.config(), thread)})
+	drawn := func() string { return ansi.Strip(s.draw()) }
+	if got := drawn(); !strings.Contains(got, "Their second line.") || strings.Contains(got, "only with") {
+		t.Errorf("the thread is\n%s", got)
+	}
+	// It has one of its own, which goes with it.
+	pressed(s, []rune("/second")...)
+	pressed(s, tea.KeyEnter)
+	if got := drawn(); !strings.Contains(got, "Their second line.") || strings.Contains(got, "release notes") || !strings.Contains(got, "only with “second”") {
+		t.Errorf("the thread's lines are\n%s", got)
+	}
+	pressed(s, tea.KeyEscape)
+	if got := drawn(); !strings.Contains(got, "release notes") {
+		t.Errorf("all lines again are\n%s", got)
+	}
+	pressed(s, tea.KeyEscape)
+	if got := drawn(); !strings.Contains(got, "only with “release”") {
+		t.Errorf("back in the list it is\n%s", got)
 	}
 }
 

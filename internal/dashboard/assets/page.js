@@ -391,6 +391,13 @@
     history.replaceState(null, "", here);
   }
   wake();
+  if (frozen) { // what was refused is the first that is seen, and heard
+    const why = find(".trouble", main);
+    if (why) {
+      why.focus({ preventScroll: true });
+      why.scrollIntoView({ block: "center" });
+    }
+  }
   connect();
   setInterval(watch, 1000);
   setInterval(age, 5000);
