@@ -82,7 +82,35 @@ func describe(at, secret string) (*described, error) {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		proxy.ServeHTTP(w, r)
 	}))
-	return d, nil
+	return d, d.besides(secret)
+}
+
+// besides asks for what is served beside the table, through the check.
+func (d *described) besides(secret string) error {
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "/healthz", ""}, {"GET", "/readyz", ""}, {"GET", "/metrics", ""}, {"GET", "/v1/openapi.json", ""},
+		{"POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`},
+	} {
+		req, err := http.NewRequestWithContext(context.Background(), c.method, d.URL+c.path, strings.NewReader(c.body))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Authorization", "Bearer "+secret)
+		if c.body != "" {
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Accept", "application/json, text/event-stream")
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+		if res.StatusCode != http.StatusOK && !(c.path == "/readyz" && res.StatusCode == http.StatusServiceUnavailable) {
+			return fmt.Errorf("%s %s of the document: %s", c.method, c.path, res.Status)
+		}
+	}
+	return nil
 }
 
 func (d *described) fault(format string, args ...any) {
@@ -127,6 +155,9 @@ func (d *described) answered(res *http.Response) error {
 		d.fault("the answer to %s %s, %d %.300s: %v: %v", res.Request.Method, res.Request.URL, res.StatusCode, body, faults[0], faults[0].SchemaValidationErrors)
 	}
 	r := routeOf(res.Request)
+	if why := res.Request.Context().Value(undescribed{}); why != nil && r == nil {
+		d.fault("the document has no %s %s: %s", res.Request.Method, res.Request.URL, why)
+	}
 	if res.StatusCode != http.StatusOK || r == nil {
 		return nil
 	}

@@ -90,7 +90,23 @@ func TestServeHasTheToolsInEveryVersionOfTheProtocol(t *testing.T) {
 			if sent.isError || at(sent.data, "receipt", "from") != ada {
 				t.Fatalf("sent %+v", sent)
 			}
-			refused := m.reaches(url, reads, version).call("decklog_send", map[string]any{"to": ada, "body": "no"})
+			reader := m.reaches(url, reads, version)
+			listed, err := reader.session.ListTools(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, one := range listed.Tools {
+				if !one.Annotations.ReadOnlyHint {
+					t.Errorf("who may only read is shown %s", one.Name)
+				}
+			}
+			if len(listed.Tools) != 5 {
+				t.Errorf("who may only read is shown %d tools", len(listed.Tools))
+			}
+			if inbox := reader.call("decklog_inbox", map[string]any{}); inbox.isError || !strings.Contains(inbox.text, "by "+version) {
+				t.Errorf("who may only read reads %+v", inbox)
+			}
+			refused := reader.call("decklog_send", map[string]any{"to": ada, "body": "no"})
 			if !refused.isError || at(refused.data, "error", "code") != "read_only_token" {
 				t.Errorf("who may read sends: %+v", refused)
 			}

@@ -204,9 +204,13 @@ func (s *serving) background(ctx context.Context, work *sync.WaitGroup) {
 		}
 	})
 	work.Go(func() {
-		if err := s.desk.Hub.Run(ctx); err != nil {
-			s.log.Error("nobody who waits is woken any more", "error", err)
-		}
+		s.desk.Hub.Run(ctx, func(err error) {
+			if err != nil {
+				s.log.Error("who waits is not woken, and looks by itself", "error", err)
+				return
+			}
+			s.log.Info("who waits is woken again")
+		})
 	})
 	work.Go(func() { s.audit(ctx) })
 	heard, err := runs.Listen(s.folder)

@@ -14,7 +14,7 @@ var asked = map[string]string{
 	"message": "The message's id.",
 	"id":      "The id of the thread or of a message in it, or the first characters of one.",
 
-	"send.to":       "Who gets it: a session's full id or a prefix of 6 characters or more, or @name of a seat or person. A reply goes to the author of what it answers and needs none.",
+	"send.to":       "Who gets it: a session's full id or a prefix of 6 characters or more, or @name of a seat or person. Left out, a reply goes to the author of what it answers, and what a person begins to the seat that will drive it.",
 	"send.reply_to": "The id of the message that this answers.",
 	"send.intent":   "request expects an answer; inform expects none; done expects none and closes the thread. Left out, it is inform.",
 	"send.turn":     "working is a stub whose answer comes later as an edit of it; final is whole. Left out, it is final.",
@@ -81,6 +81,7 @@ var asked = map[string]string{
 	"waits.within_us":    "As for a lease.",
 	"wait.id":            "The message whose answer, or the thread in which anything, is waited for. Left out, anything for the caller.",
 	"wait.for":           "reply: an answer; final: that it is final; any: anything new in the thread. Left out, it is reply.",
+	"wait.since":         "Where the wait began, as the first line of one before told: what came since then counts. Left out, it begins now.",
 	"wait.once":          "End with the first lease, also where what is waited for lies behind it.",
 	"wake.told":          "The position up to which the session was told of what waits. Left out, it was told of nothing.",
 	"session":            "The session's full id, as its harness gives it.",
@@ -123,13 +124,13 @@ var needs = map[string][]string{
 }
 
 // either are the fields of which a request needs one or more.
-var either = map[string][]string{"send": {"to", "reply_to"}, "edit": {"body", "turn"}}
+var either = map[string][]string{"edit": {"body", "turn"}}
 
 // bounds are those of numbers.
 var bounds = map[string]struct{ least, most, usual int64 }{
 	"inbox.limit": {1, ops.InboxMax, ops.InboxDefault}, "threads.limit": {1, ops.OverviewMax, ops.OverviewDefault}, "refusals.limit": {1, ops.OverviewMax, ops.OverviewDefault},
 	"events.from": {least: 0}, "position.after": {least: 0}, "lease.max_bytes": {least: 0, usual: ops.BudgetDefault}, "waits.max_bytes": {least: 0, usual: ops.BudgetDefault},
-	"turn.within_us": {least: 0}, "wait.within_us": {least: 0},
+	"turn.within_us": {least: 0}, "wait.within_us": {least: 0}, "wait.since": {least: 0},
 }
 
 // aboutField is what the document says of a request's field; empty: nothing.

@@ -51,7 +51,7 @@ func Examples() []Example {
 	const ana, machine = "@ana", "machine"
 	root, thread, review, handoff, lease := asks.Message(), asks.Thread(), reviews.Review(), offers.Handoff(), leases.Lease()
 	return []Example{
-		{&AdoptPolicy.Route, ana, "A person puts a policy in force.", object{"policy": ExamplePolicy()}, ""},
+		{&AdoptPolicy.Route, machine, "A person puts a policy in force.", object{"as": ana, "policy": ExamplePolicy()}, ""},
 		{&Policy.Route, ana, "What is in force.", object{}, ""},
 		{&Join.Route, ana, "A session takes a seat.", object{"session": ExampleSession, "harness": "claude-code", "cwd": "/work/app", "seat": "smith"}, ""},
 		{&Peers.Route, ana, "The sessions of one harness.", object{"harness": "claude-code"}, ""},

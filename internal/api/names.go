@@ -158,7 +158,7 @@ var answering = map[string]string{
 	"Turn.ack": "An ack goes on the message before the wait.", "tell": "Whose answer is pending and waited for no more; empty: nobody's.", "reread": "With block: the thread as the verdict found it.",
 	"clear": "The label clears the commit.", "clears": "The label clears the commit.", "late": "It came after its time.", "reviewer": "The seat that is asked; empty: none is left.",
 	"Lease.id": "The lease's id, to be quoted when it was printed; empty: there is nothing to lease.", "Lease.text": "What is to be printed.", "busy_until": "Another lease runs until then.",
-	"came": "What came.", "WaitLine.ended": "How the wait ended.", "timed_out": "It did not come in time.", "Came.lease": "What to confirm once it was printed; empty: nothing.",
+	"began": "Where the wait began: since of who asks again.", "came": "What came.", "WaitLine.ended": "How the wait ended.", "timed_out": "It did not come in time.", "Came.lease": "What to confirm once it was printed; empty: nothing.",
 	"ok": "It is as it was written.", "checked": "How many events were read.", "faults": "What is not; at most 100.", "unchanged": "It was so already, and nothing was recorded.",
 	"ack": "act: they act on it; no_input: it needs nothing from them.", "ThreadMessage.payload": "What came with an alert.", "deliveries": "How it was offered, and what came of it.", "messages": "The messages.",
 	"ThreadLine.messages": "How many were sent.", "ThreadLine.owed": "How many items are open.", "Status.owed": "How many items they owe.", "Status.due": "How many of these are past their time.", "Status.waiting": "How many messages their inbox lists as queued.",

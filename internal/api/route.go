@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"decklog/commands"
 	"decklog/internal/ops"
@@ -91,12 +94,111 @@ func (b BadRequest) Error() string { return b.What }
 // Decode reads a request. What is no field of it is an error, so that a misspelt
 // one does not go unseen.
 func Decode[Q any](in json.RawMessage) (q Q, err error) {
+	if err := exact(reflect.TypeFor[Q](), in, ""); err != nil {
+		return q, err
+	}
 	d := json.NewDecoder(bytes.NewReader(in))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&q); err != nil {
 		return q, BadRequest{strings.TrimPrefix(err.Error(), "json: ")}
 	}
 	return q, nil
+}
+
+// exact refuses names of fields that are not written as they are: encoding/json
+// takes one in other letters, such as TO or \u017Fend, for the same.
+func exact(t reflect.Type, in json.RawMessage, within string) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if reflect.PointerTo(t).Implements(unmarshaler) {
+		return nil // it reads itself
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(in, &fields) != nil {
+			return nil // it is no object, which is said when it is read
+		}
+		known := map[string]reflect.Type{}
+		eachField(t, func(name string, f reflect.StructField) { known[name] = f.Type })
+		for name, value := range fields {
+			of, is := known[name]
+			if !is {
+				return BadRequest{fmt.Sprintf("there is no %q here; there are %s", within+name, strings.Join(Names(t), ", "))}
+			}
+			if err := exact(of, value, within+name+"."); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		var items []json.RawMessage
+		if !holdsFields(t.Elem()) || json.Unmarshal(in, &items) != nil {
+			return nil
+		}
+		for _, item := range items {
+			if err := exact(t.Elem(), item, within); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		var items map[string]json.RawMessage
+		if !holdsFields(t.Elem()) || json.Unmarshal(in, &items) != nil {
+			return nil
+		}
+		for _, item := range items {
+			if err := exact(t.Elem(), item, within); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// holdsFields says whether there may be names of fields in a type's JSON.
+func holdsFields(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return holdsFields(t.Elem())
+	}
+	return t.Kind() == reflect.Struct
+}
+
+// Whole says whether JSON holds text as it was written: what is no UTF-8, and half
+// a character that is spelled out, would be read as a question mark.
+func Whole(in []byte) error {
+	if !utf8.Valid(in) {
+		return BadRequest{"the body is not UTF-8; a text that is not goes as {\"base64\": \"...\"}, where a text may"}
+	}
+	for rest := in; ; {
+		at := bytes.IndexByte(rest, '\\')
+		if at < 0 || at+1 >= len(rest) {
+			return nil
+		}
+		rest = rest[at:]
+		unit, is := escaped(rest)
+		switch {
+		case !is:
+			rest = rest[2:]
+		case !utf16.IsSurrogate(unit):
+			rest = rest[6:]
+		default:
+			low, pair := escaped(rest[6:])
+			if !pair || utf16.DecodeRune(unit, low) == utf8.RuneError {
+				return BadRequest{fmt.Sprintf("%s in the body is half a character", rest[:6])}
+			}
+			rest = rest[12:]
+		}
+	}
+}
+
+// escaped is the unit that is spelled out as \uXXXX at the beginning of a text.
+func escaped(in []byte) (rune, bool) {
+	if len(in) < 6 || in[0] != '\\' || in[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(in[2:6]), 16, 16)
+	return rune(n), err == nil
 }
 
 // parameter is a name in braces in a path.
@@ -110,10 +212,15 @@ func (r *Route) Parameters() (names []string) {
 	return names
 }
 
-// Patient says whether the answer may be long in coming: it waits for something,
-// or reads the whole ledger.
+// Bound is how long a request may wait for something to happen before it is
+// answered that nothing did; its client asks again.
+const Bound = 4 * time.Minute
+
+// Patient says whether nothing may be heard of an answer for long: it waits for
+// something, which it does for [Bound] at most, or does long work. What reads the
+// ledger up to a moment says meanwhile how far it has come.
 func (r *Route) Patient() bool {
-	return r.Stream || slices.Contains([]string{"turn", "wake", "position", "verify", "rebuild", "judge"}, r.Name) || r.Access == Read
+	return r.Stream || slices.Contains([]string{"turn", "wake", "position", "verify", "rebuild", "judge"}, r.Name)
 }
 
 // InQuery says whether what is not in the path is in the query: else it is the body.
@@ -179,6 +286,9 @@ func word(v json.RawMessage) string {
 func (r *Route) Gather(inPath func(string) string, query url.Values, body []byte) (json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
 	if !r.InQuery() && len(bytes.TrimSpace(body)) > 0 {
+		if err := Whole(body); err != nil {
+			return nil, err
+		}
 		if err := json.Unmarshal(body, &fields); err != nil {
 			return nil, BadRequest{"the body is no JSON object: " + err.Error()}
 		}
@@ -230,6 +340,9 @@ func (r *Route) Gather(inPath func(string) string, query url.Values, body []byte
 
 // literal is a word of a path or a query as JSON.
 func literal(kind reflect.Kind, value string) (json.RawMessage, error) {
+	if !utf8.ValidString(value) {
+		return nil, fmt.Errorf("%q is not UTF-8", value)
+	}
 	switch kind {
 	case reflect.Bool:
 		if _, err := strconv.ParseBool(value); err != nil {
@@ -270,8 +383,9 @@ func Names(t reflect.Type) (names []string) {
 }
 
 var (
-	marshaler = reflect.TypeFor[json.Marshaler]()
-	texter    = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
+	marshaler   = reflect.TypeFor[json.Marshaler]()
+	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	texter      = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
 )
 
 func eachField(t reflect.Type, visit func(string, reflect.StructField)) {

@@ -66,7 +66,7 @@ var (
 	Lease   = changes("POST", "/v1/leases", "lease", delivery, "Offers the caller its oldest messages that fit, and nobody else while the lease runs.", lease)
 	Confirm = changes("POST", "/v1/leases/{lease}/confirm", "confirm", delivery, "Says that what a lease offered was printed.", confirm)
 	Wait    = stream[WaitRequest, WaitLine]("POST", "/v1/wait", "wait", delivery, Write,
-		"Blocks until what is waited for came. Each line that holds a lease is to be confirmed before the next one comes; the last line tells how it ended.")
+		"Blocks until what is waited for came. Where that is in a thread, the first line tells where the wait began, to be given as since by who asks again. Each line that holds a lease is to be confirmed before the next one comes; the last line tells how it ended.")
 	Waits  = adapter(Read, "POST", "/v1/waits", "waits", "Whether a lease would hold anything for the caller.", waits)
 	Wake   = adapter(Read, "POST", "/v1/sessions/{session}/wake", "wake", "Blocks until something waits for an idle session that is worth a turn, or the bound of a request is over.", wake)
 	Notify = shows("/v1/waiting", "waiting", delivery, "What waits for the caller, without anything that anybody wrote.", func(o ops.Operations, q ops.Asker) (ops.WaitingView, *commands.Refusal, error) { return o.Notify(q) })
@@ -80,7 +80,7 @@ var (
 	Peers = shows("/v1/peers", "peers", presence, "Who is here, with the evidence and its age.", ops.Operations.Peers)
 
 	Events = stream[EventsQuery, ops.EventShown]("GET", "/v1/events", "events", audit, Read,
-		"The ledger as server-sent events, from a position on and as they come; resumable by Last-Event-ID. As application/x-ndjson: what is there now, one event a line.")
+		"The ledger as server-sent events, from a position on and as they come; resumable by Last-Event-ID. A position behind the one that comes next is refused as beyond_end: it is of another ledger. As application/x-ndjson: what is there now, one event a line.")
 	Position = enter(Route{Name: "position", Method: "GET", Path: "/v1/position", Group: audit, Access: Read,
 		Does: "The position of the last event. With after it waits until there is one behind that, or the bound of a request is over."}, position)
 	Policy = shows("/v1/policy", "policy", audit, "The policy in force.", func(o ops.Operations, _ None) (ops.PolicyInForce, *commands.Refusal, error) {
@@ -155,8 +155,12 @@ type Leased struct {
 }
 
 func lease(o ops.Operations, q ops.LeaseRequest) (Leased, *commands.Refusal, error) {
+	if q.Within != nil {
+		late := time.Now().Add(span(*q.Within)) // counted from here: clocks of two machines differ
+		q.Late = func() bool { return !time.Now().Before(late) }
+	}
 	offered, r, err := o.Lease(q)
-	return Leased{offered, offered.Sought}, r, err
+	return Leased{offered, append([]commands.Sought{}, offered.Sought...)}, r, err
 }
 
 // ConfirmRequest says that a lease was printed.
@@ -181,7 +185,13 @@ func Bounded(ctx context.Context, within *int64) (context.Context, context.Cance
 	if within == nil {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, time.Duration(*within)*time.Microsecond)
+	return context.WithTimeout(ctx, span(*within))
+}
+
+// span is a number of microseconds that a caller gave, as far as one can count.
+func span(microseconds int64) time.Duration {
+	const most = int64(24 * time.Hour / time.Microsecond)
+	return time.Duration(max(-most, min(microseconds, most))) * time.Microsecond
 }
 
 // TurnRequest asks whether the caller may answer.
@@ -190,8 +200,11 @@ type TurnRequest struct {
 	Within *int64 `json:"within_us,omitempty"` // microseconds that the caller waits; absent: as long as a request may
 }
 
-// WaitLine is one line of a wait: what came, or how it ended.
+// WaitLine is one line of a wait: where the wait for a thread began, what came, or
+// how it ended.
 type WaitLine struct {
+	// Began is what a wait gives as since when it is asked again.
+	Began   *events.Position  `json:"began,omitempty"`
 	Came    *ops.Waited       `json:"came,omitempty"`
 	Ended   *ops.Waited       `json:"ended,omitempty"`
 	Refusal *commands.Refusal `json:"refusal,omitempty"`
@@ -285,7 +298,8 @@ type SoughtView struct {
 }
 
 func sought(_ context.Context, o ops.Operations, q SessionRequest) (v SoughtView, r *commands.Refusal, err error) {
-	v.Sought, err = o.Sought(q.Session)
+	found, err := o.Sought(q.Session)
+	v.Sought = append([]commands.Sought{}, found...)
 	return v, nil, err
 }
 

@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -105,17 +104,19 @@ func asRequest(name string, fields []wording.Field) (string, bool) {
 		if len(body) == 0 || string(body) == "{}" {
 			return r.Method + " " + target, true
 		}
-		sent := map[string]any{}
-		for name, value := range in {
-			if slices.Contains(r.Parameters(), name) {
-				continue // it stands in the path, or is no example
+		sent := map[string]json.RawMessage{}
+		if err := json.Unmarshal(body, &sent); err != nil {
+			return "", false
+		}
+		for name := range in {
+			if _, is := sent[name]; !is {
+				delete(in, name) // it stands in the path
 			}
-			sent[name] = value
 		}
 		var said strings.Builder
 		e := json.NewEncoder(&said)
 		e.SetEscapeHTML(false) // it is to be read
-		if err := e.Encode(sent); err != nil {
+		if err := e.Encode(in); err != nil {
 			return "", false
 		}
 		return r.Method + " " + target + " " + strings.TrimSpace(said.String()), true

@@ -59,7 +59,7 @@ type Patient struct {
 	LedgerErr  error
 	// Served is the address of a ledger that a `decklog serve` has: then its files
 	// are the server's to look after.
-	Served string
+	Served     string
 	PolicyName string
 	Asker      ops.Asker
 	// Open opens the ledger. It is called only when its file is there.

@@ -317,10 +317,11 @@ func (v *visit) deliver() (printed bool, err error) {
 		v.went = runs.Passed
 		return false, nil
 	}
+	within := (LateAfter - v.Age()).Microseconds()
 	request := ops.LeaseRequest{
 		Asker: ops.Asker{As: v.in.Session}, Harness: v.harness.name, Hook: v.in.Event, Budget: v.harness.budget,
 		Markup: v.harness.markup(v.moment), Stopping: v.moment == stop,
-		Late: late, Within: (LateAfter - v.Age()).Microseconds(),
+		Late: late, Within: &within,
 	}
 	if v.Bells == (bell.Bells{}) { // else the bell has said so already
 		switch waits, err := v.ops.Waits(request); {

@@ -818,6 +818,7 @@ func TestWhatIsSaidIsTrueOfTheClient(t *testing.T) {
 	for _, version := range mcp.SupportedProtocolVersions() {
 		t.Run(version, func(t *testing.T) {
 			h := newHouse(t)
+			h.World.Seen = func(events.SessionID) (bool, events.Time, bool) { return false, h.World.Now(), true } // all are idle
 			said := func(as string) (instructions, descriptions, schemas string) {
 				t.Helper()
 				c := h.connect(as, version)

@@ -136,6 +136,9 @@ func (a *auditor) fault(at events.Position, format string, args ...any) {
 }
 
 func (a *auditor) page(r events.Reader) error {
+	if err := a.still(); err != nil {
+		return err
+	}
 	found, err := r.All(a.Position+1, page)
 	if err != nil {
 		return err
@@ -272,7 +275,13 @@ func (a *auditor) views(stored events.Rows) error {
 		return err
 	}
 	var failed error
+	looked := 0
 	err := stored.Scan("", "", false, func(k string, v []byte) bool {
+		if looked++; looked%page == 0 {
+			if failed = a.still(); failed != nil {
+				return false
+			}
+		}
 		want, err := a.memory.Get(k)
 		switch {
 		case err != nil:

@@ -21,9 +21,10 @@ type LeaseRequest struct {
 	Stopping bool          `json:"stopping,omitempty"` // the session is about to end its turn
 	// Late says whether the run began so long ago that its harness may have
 	// given it up; it then leases nothing. Nil: never. Within is the same for a
-	// ledger in another process: how many microseconds from now on; 0: any time.
+	// ledger in another process: how many microseconds from now on; 0 and less: it
+	// is late already; nil: never.
 	Late   func() bool `json:"-"`
-	Within int64       `json:"within_us,omitempty"`
+	Within *int64      `json:"within_us,omitempty"`
 }
 
 // BudgetDefault is how many encoded bytes one lease holds at most, as a rule:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"decklog/commands"
 	"decklog/events"
@@ -25,8 +26,16 @@ type Hub struct {
 	recent  []concern       // of the last events, in order
 	begins  events.Position // those after this one are in recent
 	waiting map[string]map[*hearer]struct{}
-	failed  error
+	down    error // why it tells nobody at present
+	ended   bool
 }
+
+// While the ledger cannot be read the hub tries again, after a pause that grows
+// from the first to the second.
+const (
+	hubPause    = 50 * time.Millisecond
+	hubPauseMax = 5 * time.Second
+)
 
 // concern is whom an event concerns.
 type concern struct {
@@ -53,36 +62,78 @@ func NewHub(l Ledger) *Hub {
 	return &Hub{ledger: l, waiting: map[string]map[*hearer]struct{}{}}
 }
 
-// Run tells what is appended, until the context ends or the ledger cannot be read.
-func (h *Hub) Run(ctx context.Context) error {
-	err := h.ledger.View(func(r events.Reader) (err error) {
-		end, err := r.End()
-		h.mu.Lock()
-		h.at, h.begins = end, end
-		h.mu.Unlock()
-		h.wakeAll()
-		return err
-	})
-	for err == nil {
-		if err = h.ledger.Wait(ctx, h.at); err == nil {
-			err = h.read()
+// Run tells what is appended, until the context ends. Where the ledger cannot be
+// read it tries again, from where it was, and until it can it wakes everybody each
+// time, so that they look by themselves. failed, which may be nil, is told when
+// that begins, and with nil when it is over.
+func (h *Hub) Run(ctx context.Context, failed func(error)) {
+	pause, begun := hubPause, false
+	for ctx.Err() == nil {
+		err := h.step(ctx, &begun)
+		if ctx.Err() != nil {
+			break
 		}
-	}
-	if ctx.Err() != nil {
-		err = nil
+		if was := h.stands(err); failed != nil && (was == nil) != (err == nil) {
+			failed(err)
+		}
+		if err == nil {
+			pause = hubPause
+			continue
+		}
+		h.wakeAll()
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, hubPauseMax)
 	}
 	h.mu.Lock()
-	h.failed = fmt.Errorf("hear what is appended: %w", errOr(err, context.Canceled))
+	h.down, h.ended = fmt.Errorf("hear what is appended: %w", context.Canceled), true
 	h.mu.Unlock()
 	h.wakeAll()
-	return err
 }
 
-func errOr(err, otherwise error) error {
-	if err == nil {
-		return otherwise
+// step finds out where the ledger ends, at first, and then tells what comes next.
+func (h *Hub) step(ctx context.Context, begun *bool) error {
+	if *begun {
+		wait, cancel := ctx, context.CancelFunc(func() {})
+		if h.Down() != nil { // there may be something already, and nothing to come
+			wait, cancel = context.WithTimeout(ctx, hubPause)
+		}
+		defer cancel()
+		if err := h.ledger.Wait(wait, h.At()); err != nil && wait.Err() == nil {
+			return err
+		}
+		return h.read()
 	}
-	return err
+	var end events.Position
+	if err := h.ledger.View(func(r events.Reader) (err error) { end, err = r.End(); return err }); err != nil {
+		return err
+	}
+	*begun = true
+	h.mu.Lock()
+	h.at, h.begins = end, end
+	h.mu.Unlock()
+	h.wakeAll()
+	return nil
+}
+
+// stands notes whether the hub tells what is appended, and gives what it was.
+func (h *Hub) stands(err error) (was error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was = h.down
+	if h.down = err; err != nil {
+		h.down = fmt.Errorf("hear what is appended: %w", err)
+	}
+	return was
+}
+
+// Down is why nobody is told of what is appended; nil while all is well.
+func (h *Hub) Down() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.down
 }
 
 // read reads what came, and wakes whom it concerns.
@@ -90,7 +141,7 @@ func (h *Hub) read() error {
 	for {
 		var found []concern
 		err := h.ledger.View(func(r events.Reader) error {
-			recorded, err := r.All(h.at+1, page)
+			recorded, err := r.All(h.At()+1, page)
 			if err != nil || len(recorded) == 0 {
 				return err
 			}
@@ -177,8 +228,8 @@ func (h *Hub) Wait(ctx context.Context, after events.Position, of ...string) err
 func (h *Hub) enter(after events.Position, of []string) (*hearer, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.failed != nil {
-		return nil, h.failed
+	if h.ended {
+		return nil, h.down
 	}
 	if after < h.begins && after < h.at {
 		return nil, nil

@@ -56,6 +56,17 @@ type Ops struct {
 	World  World
 	// Hub wakes those who wait, where many do. Nil: every commit wakes each.
 	Hub *Hub
+	// Still says why whoever asks is to be answered no more: it went away, or may
+	// not ask any longer. Nil: it stays. What reads the whole ledger looks between
+	// two pages, and what waits before each look and each lease.
+	Still func() error
+}
+
+func (o *Ops) still() error {
+	if o.Still == nil {
+		return nil
+	}
+	return o.Still()
 }
 
 // Asker is who asks, as far as the caller of an operation says it.

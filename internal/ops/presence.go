@@ -117,10 +117,7 @@ func (o *Ops) Peers(q PeersRequest) (view projections.PeersView, refused *comman
 		look := o.call("", commands.Caller{}).Look
 		rows := v.s.LiveSessions()
 		if q.Session != "" {
-			if rows = v.s.SessionsWith(q.Session, PeersMax); len(rows) == 0 {
-				return refusal{commands.Refuse(commands.NotFound, "no session's id is or begins with %q", cut(q.Session)).
-					Better("take the id from those who take part", "decklog peers")}
-			}
+			rows = v.s.SessionsWith(q.Session, PeersMax)
 		}
 		for _, row := range rows {
 			if q.Repo != "" && row.Repo != q.Repo || q.Harness != "" && row.Harness != q.Harness || len(view.Peers) == PeersMax {

@@ -110,6 +110,9 @@ func (o *Ops) pages(from, to events.Position, visit func([]events.Recorded) erro
 		if r.err != nil {
 			return r.err
 		}
+		if err := o.still(); err != nil {
+			return err
+		}
 		if err := visit(r.found); err != nil {
 			return err
 		}
@@ -418,6 +421,9 @@ func (o *Ops) Events(q EventsRequest, visit func(events.Recorded) error) (last e
 	for {
 		var found []events.Recorded
 		more := false
+		if err := o.still(); err != nil {
+			return last, nil, err
+		}
 		refused, err = caught(o.look(func(v *reading) error {
 			id, r := findThread(v.s, q.Thread)
 			if r != nil {

@@ -33,6 +33,9 @@ func (o *Ops) Turn(ctx context.Context, q TurnRequest) (answer TurnAnswer, refus
 	t := turning{Ops: o, q: q, ctx: ctx}
 	defer t.enough()
 	for {
+		if err = o.still(); err != nil {
+			return t.out, nil, err
+		}
 		if refused, err = t.step(); refused != nil || err != nil {
 			return t.out, refused, err
 		}

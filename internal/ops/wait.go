@@ -29,6 +29,14 @@ type WaitRequest struct {
 	// Once says that the door can print only once: the wait ends with the first
 	// lease, also where what is waited for lies behind it.
 	Once bool `json:"once,omitempty"`
+	// Since is the position at which the wait for a thread began, for one that is
+	// asked again; 0: it begins now. What came after it is new. One behind the
+	// ledger's end is refused.
+	Since events.Position `json:"since,omitempty"`
+	// Began is told where the wait for a thread began. It may be nil.
+	Began func(events.Position) error `json:"-"`
+	// Confirms says that print confirms what it printed by itself, before it returns.
+	Confirms bool `json:"-"`
 }
 
 // Waited is what came.
@@ -56,6 +64,11 @@ func (o *Ops) Wait(ctx context.Context, q WaitRequest, print func(Waited) error)
 	w := waiting{Ops: o, q: q, print: print, out: Waited{Messages: []projections.Shown{}, Notices: []LeasedNotice{}, Calls: []LeasedCall{}}}
 	if r, err := w.start(); r != nil || err != nil {
 		return w.out, r, err
+	}
+	if w.thread != "" && q.Began != nil {
+		if err := q.Began(w.since); err != nil {
+			return w.out, nil, err
+		}
 	}
 	for {
 		met, wake, r, err := w.step()
@@ -132,6 +145,13 @@ func (w *waiting) start() (*commands.Refusal, error) {
 			}
 		}
 		w.since = v.s.Position()
+		if w.q.Since < 0 || w.q.Since > w.since {
+			return refusal{commands.Refuse(commands.BadRequest, "no wait began at position %d: the ledger's last is %d", w.q.Since, w.since).
+				Better("give back what the wait said when it began; or nothing, and it begins now", "decklog wait MESSAGE --for reply --timeout 60s")}
+		}
+		if w.q.Since > 0 {
+			w.since = w.q.Since
+		}
 		return nil
 	}))
 }
@@ -175,7 +195,7 @@ func (w *waiting) step() (met bool, wake time.Duration, r *commands.Refusal, err
 	}
 	if len(rest) > 0 || len(w.out.Messages) == 0 {
 		w.out.Messages = append(w.out.Messages, rest...)
-		if err := w.print(Waited{Messages: append([]projections.Shown{}, rest...), Notices: []LeasedNotice{}, Calls: []LeasedCall{}, At: w.out.At}); err != nil {
+		if err := w.say(Waited{Messages: append([]projections.Shown{}, rest...), Notices: []LeasedNotice{}, Calls: []LeasedCall{}, At: w.out.At}); err != nil {
 			return false, 0, nil, err
 		}
 	}
@@ -196,6 +216,9 @@ func (w *waiting) allGiven(came []projections.Shown) bool {
 func (w *waiting) take(enough func() bool) (*commands.Refusal, error) {
 	for !enough() {
 		request := LeaseRequest{Asker: w.q.same(), Hook: "wait"}
+		if err := w.still(); err != nil {
+			return nil, err
+		}
 		if waits, err := w.Waits(request); err != nil || !waits {
 			return nil, err
 		}
@@ -207,12 +230,14 @@ func (w *waiting) take(enough func() bool) (*commands.Refusal, error) {
 		for _, m := range offered.Messages {
 			came.Messages = append(came.Messages, m.Shown)
 		}
-		if err := w.print(came); err != nil {
+		if err := w.say(came); err != nil {
 			return nil, err
 		}
 		w.printed = true
-		if _, r, err := w.Confirm(w.q.same(), offered.ID); r != nil || err != nil {
-			return r, err
+		if !w.q.Confirms {
+			if _, r, err := w.Confirm(w.q.same(), offered.ID); r != nil || err != nil {
+				return r, err
+			}
 		}
 		for _, m := range came.Messages {
 			w.given[m.ID] = true
@@ -228,6 +253,14 @@ func (w *waiting) take(enough func() bool) (*commands.Refusal, error) {
 		}
 	}
 	return nil, nil
+}
+
+// say prints for who may still read it. What was leased for another comes again.
+func (w *waiting) say(came Waited) error {
+	if err := w.still(); err != nil {
+		return err
+	}
+	return w.print(came)
 }
 
 // nextLook is how long until time alone may bring the caller something: a lease

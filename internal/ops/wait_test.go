@@ -37,14 +37,15 @@ func inTime(t *testing.T, test func(d *desk)) {
 // withHub has a hub wake those who wait, until the test is over.
 func (d *desk) withHub(t *testing.T) {
 	ctx, end := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
 	d.Hub = ops.NewHub(d.Ledger)
-	go func() { ended <- d.Hub.Run(ctx) }()
+	go func() {
+		defer close(ended)
+		d.Hub.Run(ctx, func(err error) { t.Errorf("the hub could not read: %v", err) })
+	}()
 	t.Cleanup(func() {
 		end()
-		if err := <-ended; err != nil {
-			t.Errorf("the hub ended with %v", err)
-		}
+		<-ended
 	})
 }
 

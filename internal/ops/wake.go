@@ -29,6 +29,9 @@ func (o *Ops) Wake(ctx context.Context, q WakeRequest) (post commands.Post, err 
 	for known := false; ; {
 		var at events.Position
 		here := false
+		if err := o.still(); err != nil {
+			return commands.Post{}, err
+		}
 		err := o.look(func(v *reading) error {
 			at = v.s.Position()
 			post, here = v.post(q)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"decklog/commands"
@@ -165,7 +166,15 @@ func (c *Client) CloseOwed(q ops.CloseOwedRequest) (ops.Receipt, *commands.Refus
 
 func (c *Client) Lease(q ops.LeaseRequest) (ops.Offered, *commands.Refusal, error) {
 	c.named(&q.Asker)
-	a, r, err := ask(c, context.Background(), api.Lease, q, q.Claims)
+	within, began := q.Within, time.Now()
+	a, r, err := askEach(c, context.Background(), api.Lease, func() (ops.LeaseRequest, bool) {
+		if within == nil {
+			return q, true
+		}
+		left := *within - time.Since(began).Microseconds()
+		q.Within = &left
+		return q, left > 0
+	}, q.Claims)
 	a.Offered.Sought = a.Sought
 	return a.Offered, r, err
 }
@@ -175,27 +184,38 @@ func (c *Client) Confirm(a ops.Asker, lease events.LeaseID) (ops.Receipt, *comma
 }
 
 // Wait prints what comes, and confirms each lease once it is printed. A server that
-// went away is asked again, for what had not come yet.
+// went away is asked again, for what had not come yet; not where what came is all
+// that was waited for.
 func (c *Client) Wait(ctx context.Context, q ops.WaitRequest, print func(ops.Waited) error) (ops.Waited, *commands.Refusal, error) {
-	all := ops.Waited{Messages: []projections.Shown{}, Notices: []ops.LeasedNotice{}, Calls: []ops.LeasedCall{}}
-	for {
-		ended, refused, err := c.waitOnce(ctx, q, print, &all)
+	w := waiting{Client: c, print: print, given: map[events.MessageID]bool{}}
+	w.all = ops.Waited{Messages: []projections.Shown{}, Notices: []ops.LeasedNotice{}, Calls: []ops.LeasedCall{}}
+	all := &w.all
+	for pause := pauseFirst; ; pause = min(2*pause, pauseMost) {
+		ended, refused, err := w.once(ctx, q)
+		q.Since = max(q.Since, w.since)
 		over := ctx.Err() != nil
 		switch {
 		case refused != nil:
-			return all, refused, nil
+			return *all, refused, nil
+		case errors.Is(err, errAgain) && (q.ID == "" && len(all.Messages)+len(all.Notices)+len(all.Calls) > 0 || q.Once && w.leased):
+			return *all, nil, nil // the server had only to say that it ends with that
 		case err != nil && over && (errors.Is(err, errAgain) || isContext(err)):
 			all.TimedOut = true
-			return all, nil, nil
+			return *all, nil, nil
 		case errors.Is(err, errAgain):
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done(): // the next look says so
+			}
 			continue
 		case err != nil:
-			return all, nil, err
+			return *all, nil, err
 		case ended.TimedOut && !over: // by the bound of a request, and not by the caller's
+			pause = pauseFirst / 2
 			continue
 		}
 		all.At, all.TimedOut = ended.At, ended.TimedOut
-		return all, nil, nil
+		return *all, nil, nil
 	}
 }
 
@@ -206,7 +226,34 @@ func isContext(err error) bool {
 // errAgain says that the answer broke off between two lines.
 var errAgain = errors.New("the answer broke off")
 
-func (c *Client) waitOnce(ctx context.Context, q ops.WaitRequest, print func(ops.Waited) error, all *ops.Waited) (ended ops.Waited, refused *commands.Refusal, err error) {
+// The pauses before what broke off is asked for again.
+const (
+	pauseFirst = 20 * time.Millisecond
+	pauseMost  = time.Second
+)
+
+// waiting is a wait, of which one server after the other may answer a part.
+type waiting struct {
+	*Client
+	print  func(ops.Waited) error
+	since  events.Position           // where it began, in a thread
+	given  map[events.MessageID]bool // what was printed
+	leased bool                      // some of it
+	all    ops.Waited
+}
+
+// fresh leaves out of what is only shown what was printed before; false when
+// nothing is left to print.
+func (w *waiting) fresh(came *ops.Waited) bool {
+	if came.Lease != "" || len(w.given) == 0 {
+		return true
+	}
+	came.Messages = slices.DeleteFunc(came.Messages, func(m projections.Shown) bool { return w.given[m.ID] })
+	return len(came.Messages) > 0
+}
+
+func (w *waiting) once(ctx context.Context, q ops.WaitRequest) (ended ops.Waited, refused *commands.Refusal, err error) {
+	c, all := w.Client, &w.all
 	ctx, within, end := patience(ctx)
 	defer end()
 	res, err := c.open(ctx, &api.Wait.Route, api.WaitRequest{WaitRequest: q, Within: within}, q.Claims, "application/x-ndjson")
@@ -228,18 +275,30 @@ func (c *Client) waitOnce(ctx context.Context, q ops.WaitRequest, print func(ops
 			return ended, nil, c.notOurs(res, err)
 		}
 		switch {
+		case line.Error != nil && line.Error.Code == "shutdown":
+			return ended, nil, errAgain
 		case line.Error != nil:
 			return ended, nil, line.Error.Error()
 		case line.Refusal != nil:
 			return ended, line.Refusal, nil
 		case line.Ended != nil:
 			return *line.Ended, nil, nil
+		case line.Began != nil:
+			w.since = *line.Began
+			continue
 		case line.Came == nil:
 			return ended, nil, c.notOurs(res, errors.New("a line that tells nothing"))
 		}
 		came := *line.Came
-		if err := print(came); err != nil {
+		if !w.fresh(&came) {
+			continue
+		}
+		if err := w.print(came); err != nil {
 			return ended, nil, err
+		}
+		w.leased = w.leased || came.Lease != ""
+		for _, m := range came.Messages {
+			w.given[m.ID] = true
 		}
 		if came.Lease != "" {
 			asker := ops.Asker{As: q.As, Claims: q.Claims}
@@ -378,14 +437,23 @@ func (c *Client) Status(a ops.Asker) (ops.StatusView, error) {
 }
 
 // Events visits what there is now. Where the answer breaks off it is asked for
-// again, from there on.
+// again, from there on, unless nothing comes of that for as long as the client is
+// patient.
 func (c *Client) Events(q ops.EventsRequest, visit func(events.Recorded) error) (last events.Position, refused *commands.Refusal, err error) {
+	began, pause := time.Now(), pauseFirst
 	for {
 		last, refused, err = c.eventsOnce(q, visit)
 		if !errors.Is(err, errAgain) {
 			return last, refused, err
 		}
-		q.From = last + 1
+		if last >= q.From {
+			began, pause = time.Now(), pauseFirst
+		}
+		if time.Since(began)+pause > c.Patience {
+			return last, nil, c.cut(&api.Events.Route, err)
+		}
+		time.Sleep(pause)
+		q.From, pause = last+1, min(2*pause, pauseMost)
 	}
 }
 

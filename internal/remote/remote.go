@@ -43,12 +43,25 @@ const PatienceDefault = 10 * time.Second
 // FirstPatience is how long it goes on asking one that it never reached.
 const FirstPatience = time.Second
 
+// AnswerWithin is how long nothing may be heard of an answer before its server
+// counts as one that does not answer: it was stopped, say, or the network is down.
+// An answer that may be long in coming, as [api.Route.Patient] says, has
+// [api.Bound] besides.
+const AnswerWithin = 15 * time.Second
+
+// AnswerLeast is the same for a client that has less [Config.Patience] than that:
+// it is then a bound on the whole of an ordinary answer.
+const AnswerLeast = 2 * time.Second
+
 // Config says where the server is, and who calls.
 type Config struct {
-	Server string // http://HOST:PORT, https://HOST:PORT, or unix:PATH
-	Token  string
-	World  ops.World // of the caller: its environment, processes, user and machine
+	Server   string // http://HOST:PORT, https://HOST:PORT, or unix:PATH
+	Token    string
+	World    ops.World     // of the caller: its environment, processes, user and machine
 	Patience time.Duration // with a server that was reached before; 0: PatienceDefault
+	// Within is how long nothing may be heard of an answer; 0: AnswerWithin, or
+	// Patience where that is given and less.
+	Within time.Duration
 }
 
 // Client are the operations on a ledger elsewhere.
@@ -56,6 +69,7 @@ type Client struct {
 	Config
 	base   string
 	http   *http.Client
+	hasty  bool // the bound holds for the whole of an answer
 	known  atomic.Bool // the server answered once
 	caller atomic.Pointer[string]
 }
@@ -64,6 +78,13 @@ var _ ops.Operations = (*Client)(nil)
 
 // New makes a client. It asks for nothing yet.
 func New(c Config) *Client {
+	hasty := c.Within == 0 && c.Patience > 0 && c.Patience < AnswerWithin
+	switch {
+	case hasty:
+		c.Within = max(c.Patience, AnswerLeast)
+	case c.Within == 0:
+		c.Within = AnswerWithin
+	}
 	if c.Patience == 0 {
 		c.Patience = PatienceDefault
 	}
@@ -75,7 +96,7 @@ func New(c Config) *Client {
 			return socket.Dial(ctx, path)
 		}
 	}
-	return &Client{Config: c, base: strings.TrimSuffix(base, "/"), http: &http.Client{
+	return &Client{Config: c, base: strings.TrimSuffix(base, "/"), hasty: hasty, http: &http.Client{
 		Transport: transport,
 		// A token goes to nobody but the server that was named.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -149,18 +170,25 @@ func (c *Client) called(claims ops.Claims) (string, error) {
 
 // open asks, and gives the answer's body when there is one of the kind that was
 // asked for. What did not reach the server, or whose answer was lost, is asked
-// again while the client is patient: every command has its id by now.
+// again while the client is patient: every command has its id by now. No attempt
+// outlasts its bound.
 func (c *Client) open(ctx context.Context, r *api.Route, q any, claims ops.Claims, accept string) (*http.Response, error) {
+	return c.openEach(ctx, r, func() (any, bool) { return q, true }, claims, accept)
+}
+
+// openEach is open for a request that each attempt makes anew; none is made when
+// the second result is false, except the first.
+func (c *Client) openEach(ctx context.Context, r *api.Route, each func() (q any, again bool), claims ops.Claims, accept string) (*http.Response, error) {
 	began, patience := time.Now(), min(c.Patience, FirstPatience)
 	if c.known.Load() {
 		patience = c.Patience
 	}
+	q, _ := each()
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		req, err := c.request(ctx, r, q, claims, accept)
-		if err != nil {
+		res, err := c.attempt(ctx, r, q, claims, accept, began)
+		if errors.As(err, new(unasked)) {
 			return nil, err
 		}
-		res, err := c.http.Do(req)
 		if err == nil && c.known.CompareAndSwap(false, true) {
 			patience = c.Patience
 		}
@@ -174,15 +202,117 @@ func (c *Client) open(ctx context.Context, r *api.Route, q any, claims ops.Claim
 		case time.Since(began)+wait > patience, err != nil && never(err):
 			return nil, c.unreached(r, err)
 		}
-		if err == nil {
-			_ = res.Body.Close()
-		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
+			if err == nil {
+				_ = res.Body.Close()
+			}
 			return nil, ctx.Err()
 		}
+		var again bool
+		switch q, again = each(); {
+		case !again && err == nil:
+			return res, nil
+		case !again:
+			return nil, c.unreached(r, err)
+		case err == nil:
+			_ = res.Body.Close()
+		}
 	}
+}
+
+// unasked is a request that could not be made.
+type unasked struct{ error }
+
+func (u unasked) Unwrap() error { return u.error }
+
+// errSilent says that the server did not answer in time.
+var errSilent = errors.New("it took the request, and says nothing")
+
+// attempt asks once. The answer's body is under the same bound: what is not heard
+// of for so long ends with [errSilent].
+func (c *Client) attempt(ctx context.Context, r *api.Route, q any, claims ops.Claims, accept string, began time.Time) (*http.Response, error) {
+	ctx, cut := context.WithCancelCause(ctx)
+	first, next := c.within(r, q)
+	h := &heard{ctx: ctx, cut: cut, within: next}
+	if c.hasty && first == c.Within {
+		h.within = 0 // what was heard does not put it off
+		first = max(first-time.Since(began), 0)
+	}
+	h.timer = time.AfterFunc(first, func() { cut(errSilent) })
+	req, err := c.request(ctx, r, q, claims, accept)
+	if err != nil {
+		_ = h.Close()
+		return nil, unasked{err}
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		err = h.silent(err)
+		_ = h.Close()
+		return nil, err
+	}
+	h.heard()
+	h.ReadCloser, res.Body = res.Body, h
+	return res, nil
+}
+
+// within is how long nothing may be heard before an answer begins, and then.
+func (c *Client) within(r *api.Route, q any) (first, next time.Duration) {
+	long := r.Patient()
+	switch q := q.(type) {
+	case api.PositionRequest:
+		long = q.After != nil
+	case api.TurnRequest:
+		long = q.Block
+	case api.WaitRequest: // whose answer begins at once
+		return c.Within, api.Bound + c.Within
+	}
+	if long {
+		return api.Bound + c.Within, api.Bound + c.Within
+	}
+	return c.Within, c.Within
+}
+
+// heard is an answer's body that ends when nothing is heard of it for too long.
+type heard struct {
+	io.ReadCloser
+	ctx    context.Context
+	cut    context.CancelCauseFunc
+	timer  *time.Timer
+	within time.Duration // 0: what is heard changes nothing
+}
+
+func (h *heard) heard() {
+	if h.within > 0 {
+		h.timer.Reset(h.within)
+	}
+}
+
+func (h *heard) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	if n > 0 {
+		h.heard()
+	}
+	return n, h.silent(err)
+}
+
+// silent is the error as it is told: a deadline of ours is none of the caller's.
+func (h *heard) silent(err error) error {
+	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(h.ctx), errSilent) {
+		return errSilent
+	}
+	return err
+}
+
+func (h *heard) Close() error {
+	h.timer.Stop()
+	var err error
+	if h.ReadCloser != nil {
+		err = h.ReadCloser.Close()
+	}
+	h.cut(nil)
+	return err
 }
 
 // passing says whether a server is only busy, or about to end.
@@ -227,7 +357,12 @@ type answered struct {
 
 // ask asks for an operation, and reads its answer.
 func ask[Q, A any](c *Client, ctx context.Context, call *api.Call[Q, A], q Q, claims ops.Claims) (a A, refused *commands.Refusal, err error) {
-	res, err := c.open(ctx, &call.Route, q, claims, "application/json, application/x-ndjson")
+	return askEach(c, ctx, call, func() (Q, bool) { return q, true }, claims)
+}
+
+// askEach is ask for a request that each attempt makes anew.
+func askEach[Q, A any](c *Client, ctx context.Context, call *api.Call[Q, A], each func() (Q, bool), claims ops.Claims) (a A, refused *commands.Refusal, err error) {
+	res, err := c.openEach(ctx, &call.Route, func() (any, bool) { return each() }, claims, "application/json, application/x-ndjson")
 	if err != nil {
 		return a, nil, err
 	}

@@ -126,3 +126,67 @@ func TestTheExamplesOfTheDocumentWork(t *testing.T) {
 		}
 	}
 }
+
+// Who asks over HTTP reads fields and requests; decklog's own client, which shows
+// what it is told to who typed a command, reads flags and commands.
+func TestARefusalSpeaksAsItsReaderDoes(t *testing.T) {
+	d, _ := real(t)
+	writes := d.token("@ana", token.Write)
+	refusal := func(a ask) commands.Refusal {
+		t.Helper()
+		got := d.ask(a.bearing(writes))
+		var v struct{ Refusal *commands.Refusal }
+		body := got.body
+		for line := range strings.Lines(got.body) { // the last one
+			body = line
+		}
+		if json.Unmarshal([]byte(body), &v) != nil || v.Refusal == nil {
+			t.Fatalf("%s %s: %d %s", a.method, a.path, got.status, got.body)
+		}
+		return *v.Refusal
+	}
+	client := caller(t, api.Caller{})
+	for _, a := range []ask{
+		{method: "PATCH", path: "/v1/messages/x-0001", body: `{}`},
+		{method: "POST", path: "/v1/messages", body: `{"as":"alice-0001","body":"hello"}`},
+		{method: "GET", path: "/v1/inbox?limit=1000"},
+		{method: "POST", path: "/v1/wait", body: `{"id":"x-0001","for":"nothing"}`},
+		{method: "POST", path: "/v1/messages/x-0001/ack", body: `{"ack":"perhaps"}`},
+	} {
+		over, typed := refusal(a), refusal(a.with(api.CallerHeader, client))
+		if says := over.Fix + over.Message; strings.Contains(says, "--") || strings.HasPrefix(over.Example, "decklog ") || !strings.Contains(over.Example, " /v1/") {
+			t.Errorf("%s %s: to a program it is said %q, as %s", a.method, a.path, says, over.Example)
+		}
+		if !strings.HasPrefix(typed.Example, "decklog ") {
+			t.Errorf("%s %s: to decklog's own client it is said %s", a.method, a.path, typed.Example)
+		}
+	}
+	got := d.ask(ask{method: "POST", path: "/v1/messages", body: `{"to":"` + bob + `","intent":"request","body":"Which commit?"}`}.bearing(writes))
+	if got.status != 200 || strings.Contains(got.body, "`decklog ") || !strings.Contains(got.body, "/v1/") {
+		t.Errorf("the receipt says %s", got.body)
+	}
+}
+
+// Every document of JSON says so alike, also one that says why there is none.
+func TestEveryDocumentIsOfOneKind(t *testing.T) {
+	d, _ := real(t)
+	reads := d.token("@ana", token.Read)
+	for _, a := range []ask{
+		{method: "GET", path: "/v1/peers"},
+		ask{method: "GET", path: "/v1/peers"}.bearing("dlk_none"),
+		ask{method: "GET", path: "/v1/peers"}.bearing(reads),
+		ask{method: "GET", path: "/v1/nothing"}.bearing(reads),
+		ask{method: "GET", path: "/v1/inbox?limit=x"}.bearing(reads),
+		ask{method: "GET", path: "/v1/threads/x-0001"}.bearing(reads),
+		ask{method: "DELETE", path: "/v1/peers"}.bearing(reads),
+		ask{method: "POST", path: "/v1/messages", body: "{}"}.bearing(reads),
+		ask{method: "GET", path: "/v1/openapi.json"}.bearing(reads),
+		ask{method: "GET", path: "/healthz"}.bearing(reads),
+		ask{method: "GET", path: "/readyz"}.bearing(reads),
+		ask{method: "POST", path: "/healthz"}.bearing(reads),
+	} {
+		if got := d.ask(a); got.header.Get("Content-Type") != "application/json; charset=utf-8" {
+			t.Errorf("%s %s: %d %s", a.method, a.path, got.status, got.header.Get("Content-Type"))
+		}
+	}
+}

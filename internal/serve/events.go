@@ -54,7 +54,26 @@ func (s *Server) events(w http.ResponseWriter, req *http.Request, desk *ops.Ops,
 		s.fail(w, api.BadRequest{What: fmt.Sprintf("from is %d, and positions begin at 1", q.From)})
 		return
 	}
-	if accepts(req, lines) && !accepts(req, stream) {
+	inLines := accepts(req, lines) && !accepts(req, stream)
+	if !inLines {
+		if end, err := desk.End(); err != nil || q.From > end+1 {
+			if err == nil {
+				err = failure.New("beyond_end", "see whether this is the ledger that you read before, and begin with from=1 or with one of its positions",
+					fmt.Errorf("the ledger has no event %d to go on behind: its last is %d", q.From-1, end))
+			}
+			s.fail(w, err)
+			return
+		}
+	}
+	if req.Method == http.MethodHead { // whose answer has no body that could come to an end
+		w.Header().Set("Content-Type", stream)
+		if inLines {
+			w.Header().Set("Content-Type", lines)
+		}
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	if inLines {
 		s.listEvents(w, req, desk, q.EventsRequest)
 		return
 	}
@@ -156,9 +175,6 @@ func (f *follower) follow(req *http.Request) (reason string) {
 	}
 }
 
-// errToken says that the token is good no more.
-var errToken = errors.New("the token is good no more")
-
 // rest waits for what comes behind a position, and says meanwhile that it lives.
 func (f *follower) rest(ctx context.Context, after events.Position) error {
 	silent := time.Duration(0)
@@ -189,13 +205,13 @@ func (f *follower) rest(ctx context.Context, after events.Position) error {
 // over says why a stream ends, also to the client if it still listens.
 func (f *follower) over(ctx context.Context, err error) (reason string) {
 	switch {
-	case f.life.Err() != nil:
+	case f.life.Err() != nil, errors.Is(err, errEnds):
 		reason = ReasonShutdown
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return ReasonStalled
 	case errors.Is(err, errToken):
 		reason = ReasonToken
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, errGone):
 		return ReasonGone
 	case errors.As(err, new(writeError)):
 		return ReasonGone

@@ -82,6 +82,8 @@ func (s *Server) ready() (r Ready) {
 		r.Says = "the server is about to end"
 	case err != nil:
 		r.Says = failure.Of(err).Message
+	case s.Ops.Hub != nil && s.Ops.Hub.Down() != nil:
+		r.Says = "who waits is not woken: " + failure.Of(s.Ops.Hub.Down()).Message
 	case r.Verify == nil:
 		r.Says = "the ledger is being read for the first time"
 	case !r.Verify.OK:

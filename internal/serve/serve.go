@@ -24,7 +24,7 @@ import (
 
 // Bound is how long a request may wait for something to happen before it is
 // answered that nothing did; its client asks again.
-const Bound = 4 * time.Minute
+const Bound = api.Bound
 
 // ConfirmWithin is how long a wait holds for the confirm of what it showed.
 const ConfirmWithin = time.Minute
@@ -59,12 +59,17 @@ type Server struct {
 	end       context.CancelFunc
 	audit     atomic.Pointer[Audit]
 	waits     sync.WaitGroup // that have taken their connections
+	watched   watched
+	verifying verifying
 }
 
 // New makes a server.
 func New(c Config) *Server {
 	life, end := context.WithCancel(context.Background())
-	return &Server{Config: c, confirmed: confirms{waiting: map[events.LeaseID]chan struct{}{}}, life: life, end: end}
+	return &Server{
+		Config: c, confirmed: confirms{waiting: map[events.LeaseID]chan struct{}{}}, life: life, end: end,
+		watched: watched{of: map[string]*watch{}}, verifying: verifying{turn: make(chan struct{}, 1)},
+	}
 }
 
 // Close tells those who wait that the server ends: they are answered at once.
@@ -99,6 +104,7 @@ func (s *Server) Handler(r *api.Route) http.Handler {
 			s.fail(w, err)
 			return
 		}
+		desk.Still = s.Still(req.Context())
 		in, err := gather(r, req)
 		if err != nil {
 			s.fail(w, err)
@@ -108,12 +114,17 @@ func (s *Server) Handler(r *api.Route) http.Handler {
 		defer cancel()
 		switch r {
 		case &api.Wait.Route:
-			s.wait(ctx, w, req, who, desk, in)
+			s.wait(w, req, who, desk, in)
 		case &api.Events.Route:
 			s.events(w, req, desk, in)
 		case &api.Confirm.Route:
 			s.confirm(ctx, w, req, desk, r, in)
 		default:
+			if r.Patient() {
+				var stop context.CancelFunc
+				ctx, stop = s.watch(ctx, who)
+				defer stop()
+			}
 			s.answer(ctx, w, req, desk, r, in)
 		}
 	})
@@ -225,7 +236,15 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, req *http.Re
 			_ = out.write(api.Line{Progress: &api.Progress{What: what, Done: done, End: end}})
 		}
 	}
-	answer, refused, err := r.Do(ctx, desk, in)
+	do := r.Do
+	if r == &api.Verify.Route {
+		do = s.verify
+	}
+	answer, refused, err := do(ctx, desk, in)
+	if r.Patient() && !r.Receipt && err == nil {
+		// What came while it waited is not for who may ask no longer.
+		err = desk.Still()
+	}
 	if !ours(req) {
 		answer, refused = api.Said(answer), api.Refused(refused)
 	}

@@ -18,12 +18,12 @@ const StallMax = 10 * time.Second
 
 // statuses are the HTTP statuses of failures, by their codes; others are 500.
 var statuses = map[string]int{
-	"bad_request": http.StatusBadRequest, "request_incomplete": http.StatusBadRequest,
+	"bad_request": http.StatusBadRequest, "beyond_end": http.StatusBadRequest, "request_incomplete": http.StatusBadRequest,
 	"no_token": http.StatusUnauthorized, "bad_token": http.StatusUnauthorized, "revoked_token": http.StatusUnauthorized, "expired_token": http.StatusUnauthorized,
 	"read_only_token": http.StatusForbidden, "machine_only": http.StatusForbidden, "cross_site": http.StatusForbidden,
 	"not_found": http.StatusNotFound, "conflict": http.StatusConflict, "request_too_large": http.StatusRequestEntityTooLarge,
 	"not_json": http.StatusUnsupportedMediaType, "too_many": http.StatusTooManyRequests,
-	"ledger_locked": http.StatusServiceUnavailable, "ledger_read_only": http.StatusServiceUnavailable, "busy": http.StatusServiceUnavailable,
+	"ledger_locked": http.StatusServiceUnavailable, "ledger_read_only": http.StatusServiceUnavailable, "busy": http.StatusServiceUnavailable, "shutdown": http.StatusServiceUnavailable,
 	"no_space": http.StatusInsufficientStorage,
 }
 
@@ -42,6 +42,12 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 	if errors.As(err, &fault) {
 		fault.answer(w, true)
 		return
+	}
+	if errors.Is(err, errGone) {
+		return // nobody reads it
+	}
+	if errors.Is(err, errEnds) {
+		w.Header().Set("Retry-After", "1")
 	}
 	f := failureOf(err)
 	status, known := statuses[f.Code]

@@ -84,4 +84,3 @@ func (l *listener) Close() error {
 	}
 	return err
 }
-

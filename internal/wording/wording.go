@@ -45,8 +45,8 @@ type Door struct {
 // switches are the flags that take no value.
 var switches = map[string]bool{"over": true, "block": true, "why": true, "sent": true, "waiting": true, "bodies": true}
 
-// command finds a command in a text.
-var command = regexp.MustCompile("`(decklog [^`]+)`")
+// command finds a command in a text: in backquotes, or by its flags.
+var command = regexp.MustCompile("`decklog [^`]+`" + `|\bdecklog [a-z]+(?: [a-z]+)?(?: --[a-z-]+ [^\s;,]+)+`)
 
 // flags finds a flag in a text.
 var flags = regexp.MustCompile(`--(to|intent|reply-to|ref|turn|key|over|block|why|sent|state|cursor|limit|message|commit|author|reason|link|for|timeout|by|at|as|session|harness|seat|work|status|subject|payload)\b`)
@@ -65,7 +65,17 @@ func (d Door) Text(text string) string {
 	if d.Also != nil {
 		text = d.Also.Replace(text)
 	}
-	text = command.ReplaceAllStringFunc(text, func(found string) string { return d.call(strings.Trim(found, "`")) })
+	var said strings.Builder
+	at := 0
+	for _, found := range command.FindAllStringIndex(text, -1) {
+		said.WriteString(d.flags(text[at:found[0]]) + d.call(strings.Trim(text[found[0]:found[1]], "`")))
+		at = found[1]
+	}
+	return said.String() + d.flags(text[at:])
+}
+
+// flags writes the flags in a text as the fields that they are.
+func (d Door) flags(text string) string {
 	return flags.ReplaceAllStringFunc(text, func(found string) string {
 		name := strings.TrimPrefix(found, "--")
 		switch field, differs := d.Flags[name]; {
