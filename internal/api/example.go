@@ -53,7 +53,7 @@ func Examples() []Example {
 	return []Example{
 		{&AdoptPolicy.Route, machine, "A person puts a policy in force.", object{"as": ana, "policy": ExamplePolicy()}, ""},
 		{&Policy.Route, ana, "What is in force.", object{}, ""},
-		{&Join.Route, ana, "A session takes a seat.", object{"session": ExampleSession, "harness": "claude-code", "cwd": "/work/app", "seat": "smith"}, ""},
+		{&Join.Route, ana, "A session takes a seat.", object{"session": ExampleSession, "harness": "claude-code", "cwd": "/home/ana/app", "seat": "smith"}, ""},
 		{&Peers.Route, ana, "The sessions of one harness.", object{"harness": "claude-code"}, ""},
 		{&Send.Route, ana, "A person asks a seat.", object{"command": asks, "to": "@smith", "intent": "request", "body": "The sync fails since noon. What changed?"}, ""},
 		{&Inbox.Route, ExampleSession, "What waits for a seat.", object{"as": "@smith", "state": "queued", "limit": 50}, ""},

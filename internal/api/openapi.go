@@ -78,7 +78,7 @@ type document struct{ schemas schemas }
 // Faults are the codes of errors, by the status that each is answered with. They
 // are those of a request that reached no operation.
 var Faults = map[int][]string{
-	400: {"bad_request", "bad_path", "beyond_end", "beyond_end", "request_incomplete"},
+	400: {"bad_request", "bad_path", "beyond_end", "request_incomplete"},
 	401: {"no_token", "bad_token", "revoked_token", "expired_token"},
 	403: {"read_only_token", "machine_only", "cross_site"},
 	404: {"not_found", "no_such_path"},

@@ -901,3 +901,32 @@ func TestWhoMayOnlyReadSeesTheToolsThatOnlyRead(t *testing.T) {
 		})
 	}
 }
+
+func TestARequestThatReachesNoToolIsToldInJSON(t *testing.T) {
+	h := newHouse(t)
+	for what, c := range map[string]struct {
+		token, body string
+		status      int
+	}{
+		"without a token": {"", "{}", http.StatusUnauthorized},
+		"too large":       {"Bearer " + ada, strings.Repeat(" ", BodyBytesMax+1), http.StatusRequestEntityTooLarge},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.server.URL, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.token != "" {
+			r.Header.Set("Authorization", c.token)
+		}
+		res, err := h.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said struct{ Error failure }
+		err = json.NewDecoder(res.Body).Decode(&said)
+		_ = res.Body.Close()
+		if err != nil || res.StatusCode != c.status || said.Error.Code == "" || said.Error.Fix == "" || res.Header.Get("Content-Type") != "application/json; charset=utf-8" {
+			t.Errorf("%s: %s %s %+v, %v", what, res.Status, res.Header.Get("Content-Type"), said, err)
+		}
+	}
+}

@@ -69,7 +69,7 @@ type Client struct {
 	Config
 	base   string
 	http   *http.Client
-	hasty  bool // the bound holds for the whole of an answer
+	hasty  bool        // the bound holds for the whole of an answer
 	known  atomic.Bool // the server answered once
 	caller atomic.Pointer[string]
 }
@@ -228,7 +228,7 @@ type unasked struct{ error }
 func (u unasked) Unwrap() error { return u.error }
 
 // errSilent says that the server did not answer in time.
-var errSilent = errors.New("it took the request, and says nothing")
+var errSilent = errors.New("nothing is heard of it")
 
 // attempt asks once. The answer's body is under the same bound: what is not heard
 // of for so long ends with [errSilent].
@@ -236,7 +236,7 @@ func (c *Client) attempt(ctx context.Context, r *api.Route, q any, claims ops.Cl
 	ctx, cut := context.WithCancelCause(ctx)
 	first, next := c.within(r, q)
 	h := &heard{ctx: ctx, cut: cut, within: next}
-	if c.hasty && first == c.Within {
+	if c.hasty && next == c.Within {
 		h.within = 0 // what was heard does not put it off
 		first = max(first-time.Since(began), 0)
 	}
