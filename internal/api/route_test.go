@@ -147,6 +147,9 @@ func TestARequestWithWhatIsNoFieldOfItIsNone(t *testing.T) {
 		"null":                   func() (json.RawMessage, error) { return api.Send.Gather(in, nil, []byte(`null`)) },
 		"half":                   func() (json.RawMessage, error) { return api.Send.Gather(in, nil, []byte(`{"to":`)) },
 		"two ids":                func() (json.RawMessage, error) { return api.Edit.Gather(in, nil, []byte(`{"message":"y"}`)) },
+		"in capitals":            func() (json.RawMessage, error) { return api.Send.Gather(in, nil, []byte(`{"To":"@smith"}`)) },
+		"in letters that fold":   func() (json.RawMessage, error) { return api.Send.Gather(in, nil, []byte(`{"a\u017f":"@smith"}`)) },
+		"no UTF-8 in the query":  func() (json.RawMessage, error) { return api.Inbox.Gather(in, url.Values{"as": {"\xff"}}, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ask()
@@ -157,5 +160,30 @@ func TestARequestWithWhatIsNoFieldOfItIsNone(t *testing.T) {
 				t.Errorf("it was taken as %s: %v", got, err)
 			}
 		})
+	}
+}
+
+func TestAFieldWithinAFieldIsWrittenAsItIs(t *testing.T) {
+	if _, err := api.Decode[api.PolicyRequest](json.RawMessage(`{"policy":{"limits":{"hops":3}}}`)); err != nil {
+		t.Error(err)
+	}
+	for _, in := range []string{`{"policy":{"limits":{"Hops":3}}}`, `{"policy":{"seats":[{"Name":"smith"}]}}`, `{"policy":{"\u017feats":[]}}`} {
+		if q, err := api.Decode[api.PolicyRequest](json.RawMessage(in)); err == nil {
+			t.Errorf("%s was taken as %+v", in, q)
+		}
+	}
+}
+
+// What would be read as a question mark is not what anybody wrote.
+func TestATextThatWouldNotBeRecordedAsItWasWrittenIsRefused(t *testing.T) {
+	in := func(string) string { return "x" }
+	for body, whole := range map[string]bool{
+		`{"to":"@smith","body":"Grüße \ud83d\ude00 \\ud800 \n \u00fc"}`: true, `{"body":"\\\\ud800"}`: true,
+		"{\"body\":\"\xff\"}": false, "{\"body\":\"\xed\xa0\x80\"}": false, "{\"bo\xffdy\":\"\"}": false,
+		`{"body":"\ud83d"}`: false, `{"body":"\uDE00\uD83D"}`: false, `{"body":"\\\ud83d."}`: false, `{"body":"\ud83d\n"}`: false, `{"body":"\ud83d\u0041"}`: false,
+	} {
+		if _, err := api.Send.Gather(in, nil, []byte(body)); (err == nil) != whole {
+			t.Errorf("%q: %v", body, err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -36,7 +37,7 @@ func TestAHubThatCannotReadForAWhileTellsAgainAndMeanwhileEverybodyLooks(t *test
 		ledger := &shaky{Ledger: d.Ledger}
 		d.Hub = ops.NewHub(ledger)
 		told, ended := make(chan error, 10), make(chan struct{})
-		ctx, end := contextWith(t)
+		ctx, end := context.WithCancel(context.Background())
 		go func() {
 			defer close(ended)
 			d.Hub.Run(ctx, func(err error) { told <- err })
