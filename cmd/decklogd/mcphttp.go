@@ -34,8 +34,10 @@ func (s *serving) mcpDoor() *mcp.Door {
 		if !known {
 			return mcp.Guest{}, failure.New("no_token", "send a token: Authorization: Bearer TOKEN", errors.New("the request names nobody"))
 		}
+		desk := s.server.DeskOf(who)
+		desk.Still = s.server.Still(r.Context())
 		return mcp.Guest{
-			Ops: s.server.DeskOf(who), Token: who.ID + " " + string(who.Participant), ReadOnly: !who.Scope.May(token.Write), Believed: who.OfMachine(),
+			Ops: desk, Token: who.ID + " " + string(who.Participant), ReadOnly: !who.Scope.May(token.Write), Believed: who.OfMachine(),
 		}, nil
 	})
 }

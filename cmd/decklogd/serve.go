@@ -227,7 +227,7 @@ func (s *serving) audit(ctx context.Context) {
 	every := time.NewTicker(VerifyEvery)
 	defer every.Stop()
 	for {
-		audited, err := s.desk.Verify()
+		audited, err := s.server.Verify(ctx, nil)
 		now := s.env.World.Now()
 		found := dashboard.Audit{OK: audited.OK && err == nil, Position: audited.Position, Time: now}
 		switch {

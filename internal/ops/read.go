@@ -86,6 +86,11 @@ func (o *Ops) pages(from, to events.Position, visit func([]events.Recorded) erro
 	go func() {
 		defer close(reads)
 		for from <= to {
+			select {
+			case <-enough: // the next select may not see it, while what was read is let go of
+				return
+			default:
+			}
 			found, err := o.page(from, to)
 			if err == nil && len(found) == 0 {
 				return

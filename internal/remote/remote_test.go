@@ -96,8 +96,10 @@ func TestWhatMayTakeLongIsNotCutOff(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- c.Past(within(t), 7) }()
 	<-asked
-	if _, err := c.End(); code(err) != "no_answer" { // by now more than the bound is over
-		t.Errorf("it ended with %v", err)
+	for range 3 { // after which more than the bound is over
+		if _, err := c.End(); code(err) != "no_answer" {
+			t.Errorf("it ended with %v", err)
+		}
 	}
 	close(answer)
 	if err := <-ended; err != nil {

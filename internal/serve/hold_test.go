@@ -101,6 +101,7 @@ func (m *manned) waits(w *wire, proto, body, behind string) (*http.Response, fun
 	if err != nil {
 		m.Fatal(err)
 	}
+	w.say("%s", behind) // once more, where nobody has read ahead
 	if response.StatusCode != 200 {
 		m.Fatalf("%+v", w.door.read(response))
 	}
@@ -129,7 +130,7 @@ func (m *manned) confirms(lease events.LeaseID, body string) {
 func TestAWaitGoesOnWhateverItsClientIsLike(t *testing.T) {
 	for _, c := range []struct{ proto, behind, says, coding string }{
 		{"HTTP/1.1", "", "HTTP/1.1", "chunked"}, {"HTTP/1.1", "\r\n", "HTTP/1.1", "chunked"},
-		{"HTTP/1.1", "\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n", "HTTP/1.1", "chunked"}, {"HTTP/1.0", "", "HTTP/1.1", ""}, {"HTTP/1.0", "\r\n", "HTTP/1.1", ""},
+		{"HTTP/1.1", "\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n", "HTTP/1.1", "chunked"}, {"HTTP/1.0", "", "HTTP/1.1", ""},
 	} {
 		t.Run(fmt.Sprintf("%q", c), func(t *testing.T) {
 			m := man(t, memory.New(projections.Project))
