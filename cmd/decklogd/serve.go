@@ -228,6 +228,13 @@ func (s *serving) audit(ctx context.Context) {
 	defer every.Stop()
 	for {
 		audited, err := s.server.Verify(ctx, nil)
+		select {
+		case <-s.stop: // it was broken off, and says nothing of the ledger
+			return
+		case <-ctx.Done():
+			return
+		default:
+		}
 		now := s.env.World.Now()
 		found := dashboard.Audit{OK: audited.OK && err == nil, Position: audited.Position, Time: now}
 		switch {
