@@ -205,7 +205,7 @@ func TestF43AFileThatIsNoLedgerOfOursIsLeftAlone(t *testing.T) {
 }
 
 // F43: a ledger's folder that is not there is made; one that is named by nobody,
-// or in a way that this version does not reach, is asked for.
+// in a way that this version does not reach, or where nobody serves it, is asked for.
 func TestF43ALedgerThatIsNotThereIsMadeOrAskedFor(t *testing.T) {
 	m := aboardAt(t, filepath.Join(t.TempDir(), "not", "there", "yet"))
 	m.hook("codex", "SessionStart", "taker-02")
@@ -216,7 +216,7 @@ func TestF43ALedgerThatIsNotThereIsMadeOrAskedFor(t *testing.T) {
 		t.Errorf("its folder has the mode %o", mode)
 	}
 	for url, code := range map[string]string{
-		"esdb://localhost:2113": "not_supported", "unix:/run/decklog": "not_supported", "http://localhost:1": "not_supported",
+		"esdb://localhost:2113": "not_supported", "unix:" + filepath.Join(m.dir, "none.sock"): "no_server", "http://localhost:1": "no_server",
 		"postgres://localhost": "bad_ledger", "sqlite:": "bad_ledger", "ledger.db": "bad_ledger",
 	} {
 		elsewhere := m.with()

@@ -319,7 +319,11 @@ recipient_full = 0
 func (m *machine) noted() []notes.Fault {
 	m.Helper()
 	var all []notes.Fault
-	for _, folder := range []string{filepath.Dir(m.file()), filepath.Join(m.dir, "state", "decklog")} {
+	state := filepath.Join(m.dir, "state", "decklog")
+	folders := []string{filepath.Dir(strings.TrimPrefix(m.file(), "unix:")), state}
+	elsewhere, err := filepath.Glob(filepath.Join(state, "served", "*")) // of ledgers that others serve
+	m.ok(err)
+	for _, folder := range append(folders, elsewhere...) {
 		text, err := os.ReadFile(filepath.Join(folder, "hook-faults.jsonl"))
 		if err != nil {
 			continue

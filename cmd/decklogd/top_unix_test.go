@@ -43,7 +43,8 @@ func (m *machine) terminal(t *testing.T, width, height int, program string, args
 		t.Fatal(err)
 	}
 	x.pty = f
-	go func() { // ends when the screen is closed
+	// It ends with the test's process: to close the screen would race with reading it.
+	go func() {
 		_, _ = io.Copy(f, x.screen)
 	}()
 	go func() {
@@ -67,7 +68,6 @@ func (m *machine) terminal(t *testing.T, width, height int, program string, args
 		_ = x.cmd.Wait()
 		<-x.forever
 		f.Close()
-		x.screen.Close()
 	})
 	return x
 }
