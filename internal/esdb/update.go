@@ -28,10 +28,10 @@ var (
 // unit is one Update at work.
 type unit struct {
 	l       *Ledger
-	out     []outgoing // what the last run of its function decided
-	local   bool       // it wrote rows or tallies besides, which are the mirror's own
-	blocked *unit      // that has to end first
-	keys    []string   // that it holds in flying
+	out     []outgoing    // what the last run of its function decided
+	local   bool          // it wrote rows or tallies besides, which are the mirror's own
+	blocked chan struct{} // closed when the unit is over that has to be first
+	keys    []string      // that it holds in flying
 	over    chan struct{}
 	landed  map[events.EventID]events.Recorded // what the mirror has of this unit
 	bodies  map[string]bool                    // the streams that it made, and whether an event has come that names them
@@ -66,7 +66,7 @@ func (u *unit) update(fn func(events.Tx) error) error {
 		switch {
 		case errors.Is(err, errBlocked):
 			select {
-			case <-u.blocked.over:
+			case <-u.blocked:
 				continue
 			case <-l.life.Done():
 				return fmt.Errorf("update ledger: %w", errShut)
@@ -245,7 +245,7 @@ func (u *unit) blocks(b events.Batch) bool {
 	defer u.l.mu.Unlock()
 	for _, key := range keysOf(b.Events) {
 		if by := u.l.flying[key]; by != nil && by != u {
-			u.blocked = by
+			u.blocked = by.over
 			return true
 		}
 	}
