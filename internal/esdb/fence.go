@@ -309,8 +309,11 @@ func (f *fence) tombstone(ctx context.Context, stream string) error {
 }
 
 // subscribe follows all streams whose names begin with a prefix, after a place;
-// from the beginning when that is nil. It is over when the context is.
-func (f *fence) subscribe(ctx context.Context, prefix string, after *place) (*client.Subscription, error) {
+// from the beginning when that is nil. It is over when the context is, or when the
+// server has not confirmed it in time.
+func (f *fence) subscribe(ctx context.Context, prefix string, after *place, within time.Duration) (*client.Subscription, error) {
+	ctx, end := context.WithCancel(ctx)
+	late := time.AfterFunc(within, end)
 	options := client.SubscribeToAllOptions{
 		From: client.Start{}, // the client's default is the end
 		// The client's default is to filter by type.
@@ -334,8 +337,14 @@ func (f *fence) subscribe(ctx context.Context, prefix string, after *place) (*cl
 		made <- s
 		return nil
 	})
+	if err == nil && !late.Stop() {
+		err = context.DeadlineExceeded
+	}
 	if err != nil {
+		end()
 		return nil, err
 	}
-	return <-made, nil
+	s := <-made
+	context.AfterFunc(ctx, end)
+	return s, nil
 }

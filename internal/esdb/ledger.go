@@ -45,7 +45,8 @@ type Ledger struct {
 	end  context.CancelFunc
 	work sync.WaitGroup
 
-	chores chan struct{}
+	chores  chan struct{}
+	stalled chan struct{}
 
 	gate   sync.RWMutex // for writing: the mirror is changed for another
 	mirror *sqlite.Ledger
@@ -91,7 +92,7 @@ func Open(a Address, project events.Projector, more ...Option) (*Ledger, error) 
 	l := &Ledger{
 		address: a, project: project, bounds: bounds{openMax, sendMax, attemptMax, applyMax},
 		changed: make(chan struct{}), lived: make(chan struct{}), checked: make(chan struct{}),
-		awaited: map[events.EventID]chan events.Recorded{}, flying: map[string]*unit{}, owned: map[string]bool{}, chores: make(chan struct{}, 1),
+		awaited: map[events.EventID]chan events.Recorded{}, flying: map[string]*unit{}, owned: map[string]bool{}, chores: make(chan struct{}, 1), stalled: make(chan struct{}, 1),
 	}
 	for _, option := range more {
 		option(l)
@@ -301,6 +302,8 @@ func (l *Ledger) change(do func()) {
 
 // until waits until is says so, looking again with each change.
 func (l *Ledger) until(ctx context.Context, is func() (bool, error)) error {
+	impatient := time.NewTicker(l.bounds.attempt)
+	defer impatient.Stop()
 	for {
 		changed, failed := l.state()
 		if yes, err := is(); yes || err != nil {
@@ -311,6 +314,8 @@ func (l *Ledger) until(ctx context.Context, is func() (bool, error)) error {
 		}
 		select {
 		case <-changed:
+		case <-impatient.C:
+			l.stall()
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -42,6 +42,18 @@ type projector struct {
 	group []arrival
 	held  map[string]events.Body // by the stream's name
 	order []string
+	heard time.Time // when anything last came
+}
+
+var errStalled = errors.New("the subscription does not tell what the cluster has")
+
+// stall has the projector subscribe anew when it has heard nothing for a while: what
+// is waited for is in the cluster, and should have come.
+func (l *Ledger) stall() {
+	select {
+	case l.stalled <- struct{}{}:
+	default:
+	}
 }
 
 // follow keeps the mirror up to date, as long as the ledger lives.
@@ -114,7 +126,7 @@ func (p *projector) run(ctx context.Context) error {
 	if err := p.check(ctx); err != nil {
 		return err
 	}
-	attempt, cancel := context.WithTimeout(ctx, p.l.bounds.apply)
+	attempt, cancel := context.WithTimeout(ctx, p.l.bounds.attempt)
 	defer cancel()
 	last, err := p.l.fence.end(attempt)
 	if err != nil {
@@ -127,8 +139,7 @@ func (p *projector) run(ctx context.Context) error {
 	if p.has {
 		after = &p.at
 	}
-	// Not under the time bound: the subscription lives as long as its context.
-	s, err := p.l.fence.subscribe(ctx, p.l.address.Prefix, after)
+	s, err := p.l.fence.subscribe(ctx, p.l.address.Prefix, after, p.l.bounds.apply)
 	if err != nil {
 		return err
 	}
@@ -208,9 +219,15 @@ func (p *projector) take(ctx context.Context, came <-chan *client.SubscriptionEv
 		case <-quiet.C:
 			p.live()
 			continue
+		case <-p.l.stalled:
+			if time.Since(p.heard) > p.l.bounds.attempt {
+				return errStalled
+			}
+			continue
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		p.heard = time.Now()
 		var groups [][]arrival
 		var dropped error
 		caughtUp, events := false, 0

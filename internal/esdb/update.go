@@ -518,12 +518,18 @@ func (l *Ledger) arrival(ctx context.Context, id events.EventID) (events.Recorde
 	l.mu.Lock()
 	told := l.awaited[id]
 	l.mu.Unlock()
-	select {
-	case r := <-told:
-		told <- r // it may be asked again
-		return r, nil
-	case <-ctx.Done():
-		return events.Recorded{}, ctx.Err()
+	impatient := time.NewTicker(l.bounds.attempt)
+	defer impatient.Stop()
+	for {
+		select {
+		case r := <-told:
+			told <- r // it may be asked again
+			return r, nil
+		case <-impatient.C:
+			l.stall()
+		case <-ctx.Done():
+			return events.Recorded{}, ctx.Err()
+		}
 	}
 }
 
