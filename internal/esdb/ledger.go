@@ -45,6 +45,7 @@ type Ledger struct {
 	end  context.CancelFunc
 	work sync.WaitGroup
 
+	opened  time.Time
 	chores  chan struct{}
 	stalled chan struct{}
 
@@ -97,6 +98,7 @@ func Open(a Address, project events.Projector, more ...Option) (*Ledger, error) 
 	for _, option := range more {
 		option(l)
 	}
+	l.opened = time.Now()
 	l.life, l.end = context.WithCancel(context.Background())
 	l.fence = newFence(l.life, a.Connection)
 	if err := l.open(); err != nil {

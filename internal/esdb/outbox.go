@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"decklog/events"
 	"decklog/internal/sqlite"
@@ -190,8 +191,11 @@ func (l *Ledger) resume() error {
 		}
 		u := &unit{l: l, landed: map[events.EventID]events.Recorded{}, bodies: map[string]bool{}, outbox: key}
 		err := u.resume(noted)
-		if err == nil {
+		switch {
+		case err == nil:
 			u.done()
+		case errors.Is(err, errEarly):
+			err = nil
 		}
 		u.takeBack()
 		if err != nil {
@@ -200,6 +204,13 @@ func (l *Ledger) resume() error {
 	}
 	return err
 }
+
+// errEarly says that what the dead process sent last may yet be recorded.
+var errEarly = errors.New("too early to tell")
+
+// lateAfter is how many times as long as one try an append that was sent can take
+// to be recorded or never. The server keeps to its deadline.
+const lateAfter = 3
 
 func (u *unit) resume(noted []byte) error {
 	var w waiting
@@ -220,6 +231,12 @@ func (u *unit) resume(noted []byte) error {
 	})
 	if err != nil {
 		return err
+	}
+	if !slices.Contains(recorded, true) {
+		if wait := lateAfter*u.l.bounds.attempt - time.Since(u.l.opened); wait > 0 {
+			time.AfterFunc(wait, u.l.stir)
+			return errEarly
+		}
 	}
 	for _, b := range w.Batches {
 		o, err := b.outgoing()

@@ -299,14 +299,18 @@ func (u *unit) send() (again bool, err error) {
 	defer u.takeBack()
 	for i := range out {
 		if err := u.sendBodies(out[i]); err != nil {
+			u.done()
 			return false, err
 		}
 	}
 	for i := range out {
 		moved, err := u.sendOne(out, i)
 		if err != nil {
-			if errors.Is(err, errMoved) || len(u.landed) == 0 && !errors.Is(err, events.ErrUnknown) {
+			switch unknown := errors.Is(err, events.ErrUnknown); {
+			case errors.Is(err, errMoved), i == 0 && !unknown:
 				u.done()
+			case !unknown:
+				err = fmt.Errorf("%w: a part is recorded: %w", events.ErrUnknown, err)
 			}
 			return false, err
 		}
@@ -397,14 +401,17 @@ func (l *Ledger) retry(try func(context.Context) error, arrived func() bool) err
 		err := try(attempt)
 		cancel()
 		var not notSent
-		sent = sent || !errors.As(err, &not)
+		before := sent // by a try of which nobody knows
+		sent = sent || !errors.As(err, &not) && !errors.Is(err, errShut)
 		switch kind := kindOf(err); {
 		case err == nil || arrived():
 			return nil
 		case kind == client.ErrorCodeWrongExpectedVersion, kind == client.ErrorCodeStreamDeleted:
 			return errMoved
-		case refusedFor(err) != nil:
+		case refusedFor(err) != nil && !before:
 			return fmt.Errorf("%w: %w", errRefused, err)
+		case refusedFor(err) != nil:
+			return fmt.Errorf("%w: %w", events.ErrUnknown, err)
 		}
 		pause := time.NewTimer(wait/2 + rand.N(wait/2))
 		select {
