@@ -20,8 +20,10 @@ import (
 
 	"decklog/cmd/internal/surroundings"
 	"decklog/internal/api"
+	"decklog/internal/bell"
 	"decklog/internal/cli"
 	"decklog/internal/dashboard"
+	"decklog/internal/esdb"
 	"decklog/internal/failure"
 	"decklog/internal/mcp"
 	"decklog/internal/metrics"
@@ -31,6 +33,7 @@ import (
 	"decklog/internal/socket"
 	"decklog/internal/sqlite"
 	"decklog/internal/token"
+	"decklog/projections"
 )
 
 // serveFlags is the command line of serve.
@@ -72,6 +75,7 @@ func readServeFlags(args []string) (f serveFlags, err error) {
 // serving is a server at work.
 type serving struct {
 	serveFlags
+	shown   string // the ledger's address, as it may be printed
 	env     *cli.Env
 	log     *slog.Logger
 	desk    *ops.Ops
@@ -112,10 +116,14 @@ func (s *serving) openLedger() error {
 	if surroundings.Served(s.ledger) {
 		return failure.New("already_served", "serve the file itself: --ledger sqlite:PATH", fmt.Errorf("serve %s: it is served already", s.ledger))
 	}
+	if esdb.Is(s.ledger) {
+		return s.openCluster()
+	}
 	file, err := surroundings.LedgerFile(s.ledger)
 	if err != nil {
 		return err
 	}
+	s.shown = "sqlite:" + file
 	if file == "" {
 		return failure.New("bad_ledger", "serve a ledger in a file: --ledger sqlite:PATH", errors.New("a ledger in memory cannot be served"))
 	}
@@ -130,6 +138,27 @@ func (s *serving) openLedger() error {
 	}
 	s.desk = desk
 	s.desk.Hub = ops.NewHub(desk.Ledger)
+	return nil
+}
+
+// openCluster opens a ledger in EventStoreDB. What this machine has of its own,
+// the bells, the notes, the tokens and the policy file, lies beside the views.
+func (s *serving) openCluster() error {
+	address, err := esdb.Parse(s.ledger)
+	if err != nil {
+		return err
+	}
+	s.shown, s.folder = address.Shown(), filepath.Dir(address.Views)
+	surroundings.Around(s.env, s.folder)
+	ledger, err := esdb.Open(address, projections.Project,
+		esdb.Prepare(ops.Refold),
+		esdb.Apply(ops.Rings(func() bell.Bells { return s.env.World.Bells })),
+		esdb.MirrorWith(sqlite.Grouped(sqlite.DefaultGroups)))
+	if err != nil {
+		return err
+	}
+	s.desk = &ops.Ops{Ledger: ledger, World: s.env.World}
+	s.desk.Hub = ops.NewHub(ledger)
 	return nil
 }
 
@@ -409,7 +438,7 @@ func (s *serving) listenSocket() (listener, error) {
 // say tells where it listens, on standard output, as soon as it does.
 func (s *serving) say(listeners []listener) {
 	if s.json {
-		at := map[string]any{"ledger": "sqlite:" + filepath.Join(s.folder, filepath.Base(s.file())), "http": "", "socket": ""}
+		at := map[string]any{"ledger": s.shown, "http": "", "socket": ""}
 		for _, l := range listeners {
 			if strings.HasPrefix(l.url, "unix:") {
 				at["socket"] = l.url
@@ -420,17 +449,12 @@ func (s *serving) say(listeners []listener) {
 		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"serving": at})
 		return
 	}
-	fmt.Printf("serving %s\n", s.file())
+	fmt.Printf("serving %s\n", strings.TrimPrefix(s.shown, "sqlite:"))
 	for _, l := range listeners {
 		fmt.Printf("  %s\n", l.url)
 	}
 	fmt.Printf("The dashboard asks for a token: decklog token create --for @%s, or the one in %s\n",
 		s.person(), filepath.Join(s.folder, token.MachineFileName))
-}
-
-func (s *serving) file() string {
-	file, _ := surroundings.LedgerFile(s.ledger) // it was opened
-	return file
 }
 
 // person is a name that a token can be made for.

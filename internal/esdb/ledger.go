@@ -37,6 +37,7 @@ type Ledger struct {
 	bounds  bounds
 	project events.Projector
 	hook    func(events.Reader, []events.Recorded) error
+	prepare func(events.Tx) error
 	options []sqlite.Option
 	fence   *fence
 	owner   *os.File // locked while the mirror is ours
@@ -82,6 +83,12 @@ func Apply(call func(events.Reader, []events.Recorded) error) Option {
 	return func(l *Ledger) { l.hook = call }
 }
 
+// Prepare has a function called in a transaction of the mirror before the first
+// event is brought to it, for what the projector relies on.
+func Prepare(call func(events.Tx) error) Option {
+	return func(l *Ledger) { l.prepare = call }
+}
+
 // MirrorWith gives the mirror options of a SQLite ledger.
 func MirrorWith(more ...sqlite.Option) Option {
 	return func(l *Ledger) { l.options = append(l.options, more...) }
@@ -117,6 +124,11 @@ func (l *Ledger) open() error {
 	}
 	if err := l.loadCheckpoint(); err != nil {
 		return err
+	}
+	if l.prepare != nil {
+		if err := l.mirror.Update(l.prepare); err != nil {
+			return fmt.Errorf("prepare the views: %w", err)
+		}
 	}
 	l.work.Go(l.follow)
 	l.work.Go(l.tidy)

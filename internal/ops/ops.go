@@ -269,27 +269,7 @@ func (u *unit) record(proposed []events.Proposed) (recorded []events.Recorded, e
 
 // ring rings the bells of those for whom something came to wait, before the
 // commit that makes it so: who dies in between has rung in vain.
-func (u *unit) ring() error {
-	rung := map[events.SessionID]bool{}
-	for _, r := range u.wrote {
-		if _, is := r.Event.(events.PolicyAdopted); is {
-			if err := u.World.Bells.Ignore(nil); err != nil {
-				return fmt.Errorf("forget the ignored directories: %w", err)
-			}
-		}
-		stirred := append(u.s.Stirs(r.Event), commands.Overseers(u.s, r.Event, u.policy.Policy)...)
-		for _, id := range stirred {
-			if rung[id] {
-				continue
-			}
-			rung[id] = true
-			if err := u.World.Bells.Ring(string(id)); err != nil {
-				return fmt.Errorf("ring the bell of session %s: %w", id, err)
-			}
-		}
-	}
-	return u.s.Err()
-}
+func (u *unit) ring() error { return ring(u.World.Bells, u.s, u.policy.Policy, u.wrote) }
 
 // sweepsMax bounds how often one command looks for what is due: once for each
 // kind, which may come of the one before it.
