@@ -122,6 +122,7 @@ func TestNothingThatWasAcknowledgedIsLostOrThereTwiceWhateverGoesWrong(t *testin
 		for what, effect := range effects {
 			t.Run(step+" "+what, func(t *testing.T) {
 				t.Parallel()
+				fault := fault
 				c := start(t, esdbdouble.Config{})
 				machines := []*Ledger{c.open(t.TempDir(), count, quick), c.open(t.TempDir(), count, quick)}
 				fault.Effect = effect()

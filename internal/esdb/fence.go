@@ -30,6 +30,9 @@ import (
 //   - It never tells the server that only a leader may answer. So the fence puts
 //     that into the call's metadata itself; without it, a leader that was voted out
 //     answers with what is old.
+//   - An append that is cancelled while it is being sent reads what grpc may still
+//     write. So a call is never cancelled: its caller leaves, and it ends at its
+//     deadline. What is behind it may happen until then.
 //   - Which error came is asked with errors.As, for some are wrapped (see kindOf).
 //   - An append that is too large ends in EOF, and the server's reason is lost. So
 //     sizes are checked before (see sizeOf), and EOF means that nobody knows.
@@ -129,7 +132,8 @@ func (f *fence) doomed(c *fencedClient) {
 }
 
 // call runs one call of the client, and returns when it or the context is over.
-// After the context's error the call may still go on, and do what it was for.
+// After the context's error the call may still go on, and do what it was for; so
+// the context should have a deadline.
 func (f *fence) call(ctx context.Context, do func(context.Context, *fencedClient) error) error {
 	c, err := f.take()
 	if err != nil {
@@ -150,7 +154,13 @@ func (f *fence) call(ctx context.Context, do func(context.Context, *fencedClient
 	go func() {
 		defer f.over(c)
 		defer func() { <-c.slots }()
-		err := do(metadata.AppendToOutgoingContext(ctx, "requires-leader", "true"), c)
+		its := context.WithoutCancel(ctx)
+		if deadline, has := ctx.Deadline(); has {
+			var end context.CancelFunc
+			its, end = context.WithDeadline(its, deadline)
+			defer end()
+		}
+		err := do(metadata.AppendToOutgoingContext(its, "requires-leader", "true"), c)
 		if kindOf(err) == client.ErrorCodeConnectionClosed {
 			f.doom(c)
 		}
@@ -325,8 +335,8 @@ func (f *fence) subscribe(ctx context.Context, prefix string, after *place, with
 		options.From = after.position()
 	}
 	made := make(chan *client.Subscription, 1)
-	err := f.call(ctx, func(ctx context.Context, c *fencedClient) error {
-		s, err := c.SubscribeToAll(ctx, options)
+	err := f.call(ctx, func(_ context.Context, c *fencedClient) error {
+		s, err := c.SubscribeToAll(metadata.AppendToOutgoingContext(ctx, "requires-leader", "true"), options)
 		if err != nil {
 			return err
 		}

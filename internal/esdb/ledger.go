@@ -62,7 +62,7 @@ type Ledger struct {
 	lived   chan struct{} // closed when it first was
 	checked chan struct{} // closed when the mirror is known to be of this ledger
 	failed  error         // why it is never brought up to date again
-	awaited map[events.EventID]chan events.Recorded
+	awaited map[sent]chan events.Recorded
 	flying  map[string]*unit // what units of this process are about to append to, and for whom
 	owned   map[string]bool  // the outbox's entries whose units still run
 	closed  bool
@@ -100,7 +100,7 @@ func Open(a Address, project events.Projector, more ...Option) (*Ledger, error) 
 	l := &Ledger{
 		address: a, project: project, bounds: bounds{openMax, sendMax, attemptMax, applyMax},
 		changed: make(chan struct{}), lived: make(chan struct{}), checked: make(chan struct{}),
-		awaited: map[events.EventID]chan events.Recorded{}, flying: map[string]*unit{}, owned: map[string]bool{}, chores: make(chan struct{}, 1), stalled: make(chan struct{}, 1),
+		awaited: map[sent]chan events.Recorded{}, flying: map[string]*unit{}, owned: map[string]bool{}, chores: make(chan struct{}, 1), stalled: make(chan struct{}, 1),
 	}
 	for _, option := range more {
 		option(l)
@@ -369,5 +369,11 @@ func (l *Ledger) ready() error {
 // stale is the error of what was not appended because the mirror is too far behind.
 func stale(why error) error {
 	return failure.New("stale", "wait until the views have caught up, and run it again: decklog doctor says how far they are; nothing was recorded",
-		fmt.Errorf("%w: %w", why, events.ErrConflict))
+		behind{why})
 }
+
+// behind is an error by which nothing was appended, as it is by a conflict.
+type behind struct{ error }
+
+func (b behind) Is(target error) bool { return target == events.ErrConflict }
+func (b behind) Unwrap() error        { return b.error }

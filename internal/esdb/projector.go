@@ -26,6 +26,8 @@ const (
 	// quietFor is how long a server that never says that a subscription is live has
 	// to be silent to be taken for it (before 23.10).
 	quietFor = 3 * time.Second
+	// unsetFrom is where places begin that are none.
+	unsetFrom = 1 << 63
 )
 
 // projector is one subscription at work.
@@ -36,13 +38,14 @@ type projector struct {
 	landed func([]events.Recorded, []events.EventID, place) // and knows these too, by the ids that they were sent with
 	hook   func(events.Reader, []events.Recorded) error
 
-	at    place
-	has   bool
-	until place // the end of the log when it began
-	group []arrival
-	held  map[string]events.Body // by the stream's name
-	order []string
-	heard time.Time // when anything last came
+	at       place
+	has      bool
+	until    place // the end of the log when it began
+	group    []arrival
+	held     map[string]events.Body // by the stream's name
+	order    []string
+	heard    time.Time     // when anything last came
+	patience time.Duration // without anything, while it is not live
 }
 
 var errStalled = errors.New("the subscription does not tell what the cluster has")
@@ -109,7 +112,7 @@ func (l *Ledger) land(recorded []events.Recorded, sentAs []events.EventID, at pl
 	l.change(func() {
 		l.at, l.has, l.heard = at, true, time.Now()
 		for i, r := range recorded {
-			if told := l.awaited[sentAs[i]]; told != nil {
+			if told := l.awaited[sent{r.Stream, sentAs[i]}]; told != nil {
 				select {
 				case told <- r:
 				default: // it was told
@@ -212,15 +215,17 @@ func (l *Ledger) isChecked() {
 func (p *projector) take(ctx context.Context, came <-chan *client.SubscriptionEvent) error {
 	quiet := time.NewTimer(quietFor)
 	defer quiet.Stop()
+	p.heard, p.patience = time.Now(), 2*quietFor
 	for {
 		var e *client.SubscriptionEvent
 		select {
 		case e = <-came:
 		case <-quiet.C:
+			p.patience = 0
 			p.live()
 			continue
 		case <-p.l.stalled:
-			if time.Since(p.heard) > p.l.bounds.attempt {
+			if time.Since(p.heard) > max(p.l.bounds.attempt, p.patience) {
 				return errStalled
 			}
 			continue
@@ -249,7 +254,8 @@ func (p *projector) take(ctx context.Context, came <-chan *client.SubscriptionEv
 			case e.CheckPointReached != nil:
 				// It only says how far the server has looked. One is never resumed from:
 				// some versions named a place that had not been looked at yet.
-				caughtUp = caughtUp || !p.until.after(placeOf(*e.CheckPointReached))
+				looked := placeOf(*e.CheckPointReached)
+				caughtUp = caughtUp || !p.until.after(looked) && looked.Commit < unsetFrom
 			case e.CaughtUp != nil:
 				caughtUp = true
 			}
@@ -264,6 +270,7 @@ func (p *projector) take(ctx context.Context, came <-chan *client.SubscriptionEv
 			return err
 		}
 		if caughtUp || p.has && !p.until.after(p.at) {
+			p.patience = 0
 			p.live()
 		}
 		if dropped != nil {

@@ -395,14 +395,14 @@ func (u *unit) append(o outgoing) error {
 func (l *Ledger) retry(try func(context.Context) error, arrived func() bool) error {
 	ctx, cancel := context.WithTimeout(l.life, l.bounds.send)
 	defer cancel()
-	sent := false
+	tried := false
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		attempt, cancel := context.WithTimeout(ctx, l.bounds.attempt)
 		err := try(attempt)
 		cancel()
 		var not notSent
-		before := sent // by a try of which nobody knows
-		sent = sent || !errors.As(err, &not) && !errors.Is(err, errShut)
+		before := tried // by a try of which nobody knows
+		tried = tried || !errors.As(err, &not) && !errors.Is(err, errShut)
 		switch kind := kindOf(err); {
 		case err == nil || arrived():
 			return nil
@@ -421,7 +421,7 @@ func (l *Ledger) retry(try func(context.Context) error, arrived func() bool) err
 			if arrived() {
 				return nil
 			}
-			if !sent {
+			if !tried {
 				return fmt.Errorf("%w: %w", errRefused, err)
 			}
 			return fmt.Errorf("%w: %w", events.ErrUnknown, err)
@@ -475,7 +475,7 @@ func (u *unit) land(out []outgoing) (same bool, err error) {
 			if _, there := u.landed[p.ID]; there {
 				continue
 			}
-			r, err := u.l.arrival(ctx, p.ID)
+			r, err := u.l.arrival(ctx, sent{o.stream, p.ID})
 			if err != nil {
 				return false, fmt.Errorf("%w: it was recorded, and the views do not have it yet: %w", events.ErrUnknown, err)
 			}
@@ -491,13 +491,20 @@ func (u *unit) land(out []outgoing) (same bool, err error) {
 	return same, nil
 }
 
+// sent is an event that was sent to a stream. Another machine may send another
+// under the same id elsewhere.
+type sent struct {
+	stream events.Stream
+	id     events.EventID
+}
+
 // await makes the projector tell when these events come.
 func (l *Ledger) await(out []outgoing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range out {
 		for _, p := range o.proposed {
-			l.awaited[p.ID] = make(chan events.Recorded, 1)
+			l.awaited[sent{o.stream, p.ID}] = make(chan events.Recorded, 1)
 		}
 	}
 }
@@ -507,7 +514,7 @@ func (l *Ledger) forget(out []outgoing) {
 	defer l.mu.Unlock()
 	for _, o := range out {
 		for _, p := range o.proposed {
-			delete(l.awaited, p.ID)
+			delete(l.awaited, sent{o.stream, p.ID})
 		}
 	}
 }
@@ -516,14 +523,14 @@ func (l *Ledger) forget(out []outgoing) {
 func (l *Ledger) arrived(o outgoing) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	told := l.awaited[o.proposed[len(o.proposed)-1].ID]
+	told := l.awaited[sent{o.stream, o.proposed[len(o.proposed)-1].ID}]
 	return len(told) > 0
 }
 
 // arrival waits for one of them.
-func (l *Ledger) arrival(ctx context.Context, id events.EventID) (events.Recorded, error) {
+func (l *Ledger) arrival(ctx context.Context, of sent) (events.Recorded, error) {
 	l.mu.Lock()
-	told := l.awaited[id]
+	told := l.awaited[of]
 	l.mu.Unlock()
 	impatient := time.NewTicker(l.bounds.attempt)
 	defer impatient.Stop()
