@@ -25,6 +25,9 @@ import (
 //   - One discovery that fails ends the client's only worker: all that is in flight
 //     then hangs, and every later call fails. So discovery never gives up (fenced),
 //     and a client that says it is closed is replaced.
+//   - When it looks for a server anew it forgets the connection that it had, which
+//     then lives on and connects again and again. So a client that found a server
+//     unavailable is replaced before it looks, and closed with its connection.
 //   - Close panics when a call is in flight. So a client is closed when its last
 //     call is over, and left behind when that does not happen.
 //   - It never tells the server that only a leader may answer. So the fence puts
@@ -161,7 +164,8 @@ func (f *fence) call(ctx context.Context, do func(context.Context, *fencedClient
 			defer end()
 		}
 		err := do(metadata.AppendToOutgoingContext(its, "requires-leader", "true"), c)
-		if kindOf(err) == client.ErrorCodeConnectionClosed {
+		switch kindOf(err) {
+		case client.ErrorCodeConnectionClosed, client.ErrorUnavailable:
 			f.doom(c)
 		}
 		ended <- err
@@ -171,6 +175,15 @@ func (f *fence) call(ctx context.Context, do func(context.Context, *fencedClient
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// renew has the next call use another client, which looks for the leader anew.
+func (f *fence) renew() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.now != nil {
+		f.doomed(f.now)
 	}
 }
 

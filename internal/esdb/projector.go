@@ -9,6 +9,7 @@ import (
 	"time"
 
 	client "github.com/EventStore/EventStore-Client-Go/v4/esdb"
+	"google.golang.org/grpc/codes"
 
 	"decklog/events"
 	"decklog/internal/sqlite"
@@ -80,6 +81,9 @@ func (l *Ledger) follow() {
 		})
 		if hopeless {
 			return
+		}
+		if statusOf(err) == codes.Unavailable {
+			l.fence.renew() // that a subscription ended makes the client look for nobody
 		}
 		if p.at != began {
 			wait = 20 * time.Millisecond

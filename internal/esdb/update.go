@@ -440,7 +440,9 @@ func (u *unit) sendBodies(o outgoing) error {
 			return err
 		}
 		stream := bodyStream(p.ID, bodyShort(*p.Body))
-		u.bodies[stream] = u.bodies[stream]
+		if !u.bodies[stream] {
+			u.bodies[stream] = false
+		}
 		err = u.l.retry(func(ctx context.Context) error {
 			return u.l.fence.appendTo(ctx, u.l.address.Prefix+stream, client.NoStream{}, []client.EventData{e})
 		}, func() bool { return false })
