@@ -108,9 +108,12 @@ func ledgerFolder(args []string) string {
 		}
 		return filepath.Join(data, "decklog")
 	}
-	path, is := strings.CutPrefix(url, "sqlite:")
-	if !is || path == "" {
-		return ""
+	// The bells lie beside the ledger's file, and as a rule beside the socket of who
+	// serves it. Where they do not, none is there, and that is as if it rang.
+	for _, scheme := range []string{"sqlite:", "unix:"} {
+		if path, is := strings.CutPrefix(url, scheme); is && path != "" {
+			return filepath.Dir(path)
+		}
 	}
-	return filepath.Dir(path)
+	return ""
 }

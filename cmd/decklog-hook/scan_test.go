@@ -45,3 +45,14 @@ func TestScanPassesOverWhatDoesNotMatter(t *testing.T) {
 		}
 	}
 }
+
+func TestTheBellsLieBesideTheLedgerOrItsSocket(t *testing.T) {
+	for url, folder := range map[string]string{
+		"sqlite:/d/ledger.db": "/d", "unix:/d/decklog.sock": "/d", "sqlite:": "", "unix:": "", "http://127.0.0.1:7717": "", "memory:": "",
+	} {
+		t.Setenv("DECKLOG_LEDGER", url)
+		if got := ledgerFolder([]string{"codex"}); got != folder {
+			t.Errorf("of %q they lie in %q", url, got)
+		}
+	}
+}
