@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"decklog/cmd/internal/program"
-	"decklog/cmd/internal/surroundings"
 	"decklog/internal/cli"
 )
 
@@ -18,7 +17,7 @@ func main() {
 	env := newEnv()
 	// A ledger that is served elsewhere is reached by the program that can speak
 	// to it. It gets the whole command line, before any of it was read.
-	if surroundings.Served(cli.LedgerOf(env.Args, env.Environ)) {
+	if cli.Served(cli.LedgerOf(env.Args, env.Environ)) {
 		err := program.Daemon(append([]string{"cli"}, env.Args...)...)
 		fmt.Fprintf(os.Stderr, "decklog: no_daemon: %v\nFix: put decklogd beside decklog, or on PATH: `make build` makes both\n", err)
 		os.Exit(cli.ExitFailed)

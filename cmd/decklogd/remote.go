@@ -28,7 +28,7 @@ func commandLine(args []string) int {
 
 // open gives the operations on the ledger at any address.
 func open(url string, env *cli.Env) (ops.Operations, cli.Beside, error) {
-	if !surroundings.Served(url) {
+	if !cli.Served(url) {
 		return surroundings.Open(url, env)
 	}
 	folder := surroundings.Folder(url)

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"decklog/cmd/internal/surroundings"
@@ -81,7 +80,6 @@ type serving struct {
 	server  *serve.Server
 	metrics *metrics.Metrics
 	door    *mcp.Door
-	audited atomic.Pointer[dashboard.Audit]
 	stop    chan struct{}
 }
 
@@ -109,7 +107,7 @@ func serveLedger(ctx context.Context, args []string) error {
 }
 
 func (s *serving) openLedger() error {
-	if surroundings.Served(s.ledger) {
+	if cli.Served(s.ledger) {
 		return failure.New("already_served", "serve the file itself: --ledger sqlite:PATH", fmt.Errorf("serve %s: it is served already", s.ledger))
 	}
 	file, err := surroundings.LedgerFile(s.ledger)
@@ -236,15 +234,14 @@ func (s *serving) audit(ctx context.Context) {
 		default:
 		}
 		now := s.env.World.Now()
-		found := dashboard.Audit{OK: audited.OK && err == nil, Position: audited.Position, Time: now}
+		found := serve.Audit{OK: audited.OK && err == nil, Position: audited.Position, Time: now}
 		switch {
 		case err != nil:
 			found.Fault = failure.Of(err).Message
 		case len(audited.Faults) > 0:
 			found.Fault = fmt.Sprintf("position %d: %s", audited.Faults[0].Position, audited.Faults[0].What)
 		}
-		s.audited.Store(&found)
-		s.server.Audited(serve.Audit{OK: found.OK, Position: found.Position, Time: now, Fault: found.Fault})
+		s.server.Audited(found)
 		s.metrics.Verified(max(len(audited.Faults), one(!found.OK)), now)
 		if !found.OK {
 			s.log.Error("the ledger is not as it was written", "fault", found.Fault)
@@ -293,11 +290,11 @@ func (s *serving) mux() *http.ServeMux {
 	mux.Handle("/", dashboard.New(dashboard.Config{
 		Open: s.view, Now: s.env.World.Now, Stop: s.stop,
 		Audited: func() (dashboard.Audit, bool) {
-			found := s.audited.Load()
+			found := s.server.LastAudit()
 			if found == nil {
 				return dashboard.Audit{}, false
 			}
-			return *found, true
+			return dashboard.Audit{OK: found.OK, Position: found.Position, Time: found.Time, Fault: found.Fault}, true
 		},
 		Failed: func(r *http.Request, err error) { s.log.Error("failed", "route", r.Pattern, "error", err) },
 	}))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"decklog/cmd/internal/surroundings"
+	"decklog/internal/cli"
 	"decklog/internal/top"
 )
 
@@ -30,7 +31,7 @@ func showTop(ctx context.Context, args []string) (err error) {
 	}
 	env := surroundings.New(release)
 	env.World.Progress = nil
-	if surroundings.Served(*url) {
+	if cli.Served(*url) {
 		env.Patience = topPatience // it tries again by itself, and says meanwhile that it does
 	}
 	desk, _, err := open(*url, env)

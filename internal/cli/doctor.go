@@ -61,10 +61,8 @@ func (r *run) doctor() error {
 // served is the ledger's address where a `decklog serve` has it; else empty.
 func (r *run) served() string {
 	url := or(r.url, r.Environ("DECKLOG_LEDGER"))
-	for _, scheme := range []string{"unix:", "http:", "https:"} {
-		if strings.HasPrefix(url, scheme) {
-			return url
-		}
+	if Served(url) {
+		return url
 	}
 	return ""
 }

@@ -28,10 +28,7 @@ DECKLOG_AS whoever configures the server says who all its callers are.`,
 			if r.as != "" {
 				args = append(args, "--as", r.as)
 			}
-			if err := r.Daemon(args...); err != nil {
-				return Failed("no_daemon", "put decklogd beside decklog, or on PATH: `make build` makes both", err)
-			}
-			return nil
+			return r.daemon(args...)
 		},
 	}
 }

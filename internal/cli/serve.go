@@ -71,6 +71,12 @@ It ends at SIGTERM or Ctrl-C: streams are told, and what is under way is finishe
 	}
 }
 
+// Served says whether the ledger at an address is one that a `decklog serve` has.
+func Served(url string) bool {
+	scheme, rest, _ := strings.Cut(url, ":")
+	return (scheme == "unix" || scheme == "http" || scheme == "https") && rest != ""
+}
+
 // given are the flags of this run, as they were, for a next one.
 func (r *run) given(names ...string) (args []string) {
 	r.flags.Visit(func(f *flag.Flag) {

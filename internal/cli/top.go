@@ -30,10 +30,7 @@ where standard output is no terminal, it prints one picture and ends. NO_COLOR i
 			if r.on("once") {
 				args = append(args, "--once")
 			}
-			if err := r.Daemon(args...); err != nil {
-				return Failed("no_daemon", "put decklogd beside decklog, or on PATH: `make build` makes both", err)
-			}
-			return nil
+			return r.daemon(args...)
 		},
 	}
 }

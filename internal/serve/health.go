@@ -21,6 +21,9 @@ type Audit struct {
 // Audited tells the server what the latest audit said.
 func (s *Server) Audited(a Audit) { s.audit.Store(&a) }
 
+// LastAudit is what the latest audit said; nil while there was none.
+func (s *Server) LastAudit() *Audit { return s.audit.Load() }
+
 // DeskOf gives the operations as the holder of a token has them.
 func (s *Server) DeskOf(who token.Token) *ops.Ops {
 	desk := *s.Ops
@@ -76,7 +79,7 @@ func (s *Server) open(mux *http.ServeMux) {
 // not as it was written is not ready, and neither is one that nobody has read yet.
 func (s *Server) ready() (r Ready) {
 	end, err := s.Ops.End()
-	r.Position, r.Verify = end, s.audit.Load()
+	r.Position, r.Verify = end, s.LastAudit()
 	switch {
 	case s.life.Err() != nil:
 		r.Says = "the server is about to end"

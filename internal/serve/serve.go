@@ -87,16 +87,13 @@ func (s *Server) Register(mux *http.ServeMux) {
 	s.open(mux)
 }
 
-// Handler answers one route.
+// Handler answers one route, for whom the [Guard] let through: that says what the
+// token of a request is good for.
 func (s *Server) Handler(r *api.Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		who, known := s.Who(req.Context())
 		if !known {
 			s.fail(w, failure.New("no_token", "send a token: Authorization: Bearer TOKEN", errors.New("the request names nobody")))
-			return
-		}
-		if err := allowed(r, who); err != nil {
-			s.fail(w, err)
 			return
 		}
 		desk, err := s.desk(who, req)
@@ -117,8 +114,6 @@ func (s *Server) Handler(r *api.Route) http.Handler {
 			s.wait(w, req, who, desk, in)
 		case &api.Events.Route:
 			s.events(w, req, desk, in)
-		case &api.Confirm.Route:
-			s.confirm(ctx, w, req, desk, r, in)
 		default:
 			if r.Patient() {
 				var stop context.CancelFunc
@@ -138,28 +133,12 @@ func (s *Server) bounded(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { stop(); cancel() }
 }
 
-// allowed says whether a token is good for a route.
-func allowed(r *api.Route, who token.Token) error {
-	switch {
-	case r.Access == api.Machine && !who.OfMachine():
-		return failure.New("machine_only", "run it on the machine that the ledger is on",
-			fmt.Errorf("%s is for the machine's own token, and this one names %s", r.Name, who.Participant))
-	case r.Access == api.Write && !who.Scope.May(token.Write):
-		return failure.New("read_only_token", "use a token that may write: decklog token create --for "+string(who.Participant)+" --scope write",
-			fmt.Errorf("%s changes something, and the token may only read", r.Name))
-	}
-	return nil
-}
-
-// CallerHeader holds what a client found out of its caller, as [api.Caller] says.
-const CallerHeader = api.CallerHeader
-
 // desk gives the operations as the caller has them. With the machine's token what
 // the client says of its caller is believed, as it is on a file. With any other the
 // token says who that may be, and the client only which of these it is.
 func (s *Server) desk(who token.Token, req *http.Request) (*ops.Ops, error) {
 	desk := s.DeskOf(who)
-	header := req.Header.Get(CallerHeader)
+	header := req.Header.Get(api.CallerHeader)
 	if header == "" {
 		return desk, nil
 	}
@@ -169,7 +148,7 @@ func (s *Server) desk(who token.Token, req *http.Request) (*ops.Ops, error) {
 		err = json.Unmarshal(data, &caller)
 	}
 	if err != nil {
-		return nil, api.BadRequest{What: "the header " + CallerHeader + " cannot be read"}
+		return nil, api.BadRequest{What: "the header " + api.CallerHeader + " cannot be read"}
 	}
 	desk.World.Environ = func(name string) string { return caller.Environ[name] }
 	if !who.OfMachine() {
@@ -245,6 +224,11 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, req *http.Re
 		// What came while it waited is not for who may ask no longer.
 		err = desk.Still()
 	}
+	if r == &api.Confirm.Route && err == nil && refused == nil {
+		if q, err := api.Decode[api.ConfirmRequest](in); err == nil {
+			s.confirmed.tell(q.Lease) // and the wait goes on that showed it
+		}
+	}
 	if !ours(req) {
 		answer, refused = api.Said(answer), api.Refused(refused)
 	}
@@ -274,22 +258,6 @@ func lineOf(r *api.Route, answer any, refused *commands.Refusal, err error) any 
 		return map[string]any{"receipt": answer}
 	}
 	return map[string]any{"view": answer}
-}
-
-// confirm confirms a lease, and lets the wait go on that showed it.
-func (s *Server) confirm(ctx context.Context, w http.ResponseWriter, req *http.Request, desk *ops.Ops, r *api.Route, in json.RawMessage) {
-	answer, refused, err := r.Do(ctx, desk, in)
-	switch {
-	case err != nil:
-		s.fail(w, err)
-	case refused != nil:
-		s.refuse(w, req, refused)
-	default:
-		if q, err := api.Decode[api.ConfirmRequest](in); err == nil {
-			s.confirmed.tell(q.Lease)
-		}
-		document(w, http.StatusOK, map[string]any{"receipt": answer})
-	}
 }
 
 // confirms are the leases that waits have shown, and whose confirm they wait for.

@@ -80,7 +80,7 @@ func refusalFor(req *http.Request, r *commands.Refusal) *commands.Refusal {
 }
 
 // ours says whether decklog's own client asks.
-func ours(req *http.Request) bool { return req.Header.Get(CallerHeader) != "" }
+func ours(req *http.Request) bool { return req.Header.Get(api.CallerHeader) != "" }
 
 // document writes one JSON document, its text as it is.
 func document(w http.ResponseWriter, status int, v any) {

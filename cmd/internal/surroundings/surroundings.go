@@ -47,7 +47,7 @@ func Open(url string, env *cli.Env) (ops.Operations, cli.Beside, error) {
 	if err != nil {
 		return nil, cli.Beside{Notes: notes.Open("")}, err
 	}
-	if Served(url) {
+	if cli.Served(url) {
 		return nil, cli.Beside{Notes: notes.Open("")}, cli.Failed("not_supported", "name it with --ledger or DECKLOG_LEDGER from the start",
 			fmt.Errorf("open ledger %q: this program reaches no ledger that is served", url))
 	}
@@ -102,7 +102,7 @@ func LedgerFile(url string) (string, error) {
 			return "", fmt.Errorf("open ledger %q: %w", url, err)
 		}
 		return file, nil
-	case Served(url):
+	case cli.Served(url):
 		return "", nil
 	case found && scheme == "esdb":
 		return "", cli.Failed("not_supported", "use a ledger in a file: --ledger sqlite:PATH",
@@ -110,12 +110,6 @@ func LedgerFile(url string) (string, error) {
 	}
 	return "", cli.Failed("bad_ledger", "write --ledger sqlite:PATH, for instance --ledger sqlite:ledger.db",
 		fmt.Errorf("open ledger %q: no such kind of ledger", url))
-}
-
-// Served says whether the ledger at an address is one that a `decklog serve` has.
-func Served(url string) bool {
-	scheme, rest, _ := strings.Cut(url, ":")
-	return (scheme == "unix" || scheme == "http" || scheme == "https") && rest != ""
 }
 
 // FolderOf is what the bells and the notes of a ledger lie in: that of its file, or
