@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"decklog/commands"
 	"decklog/events"
 	"decklog/projections"
 )
@@ -167,7 +166,7 @@ const roster = "roster"
 
 // concerned lists whom an event concerns: sessions, threads, the roster.
 func concerned(s *projections.State, e events.Event, p events.Policy) (of []string) {
-	for _, id := range append(s.Stirs(e), commands.Overseers(s, e, p)...) {
+	for _, id := range stirs(s, e, p) {
 		of = append(of, "session "+string(id))
 	}
 	for _, id := range events.ThreadsOf(e) {

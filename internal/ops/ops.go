@@ -292,8 +292,7 @@ func (u *unit) ring() error {
 				return fmt.Errorf("forget the ignored directories: %w", err)
 			}
 		}
-		stirred := append(u.s.Stirs(r.Event), commands.Overseers(u.s, r.Event, u.policy.Policy)...)
-		for _, id := range stirred {
+		for _, id := range stirs(u.s, r.Event, u.policy.Policy) {
 			if rung[id] {
 				continue
 			}
@@ -304,6 +303,12 @@ func (u *unit) ring() error {
 		}
 	}
 	return u.s.Err()
+}
+
+// stirs lists the sessions that have to look after an event: their bells are rung
+// by it, and those who wait are woken by it.
+func stirs(s *projections.State, e events.Event, p events.Policy) []events.SessionID {
+	return append(s.Stirs(e), commands.Overseers(s, e, p)...)
 }
 
 // sweepsMax bounds how often one command looks for what is due: once for each
