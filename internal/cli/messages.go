@@ -184,32 +184,21 @@ inbox to check a state or to read something again.`,
 			r.text("at", "", atUsage)
 		},
 		Run: func(r *run) error {
-			limit, err := r.number("limit")
-			if err != nil {
-				return err
-			}
-			if err := r.want(0, 0, ""); err != nil {
-				return err
-			}
-			if none := r.noPage(limit, ops.InboxMax); none != nil {
-				return r.refused(none)
-			}
-			if err := r.open(); err != nil {
-				return err
-			}
-			view, refusal, err := r.ops.Inbox(ops.InboxRequest{
-				As: r.named(), Sent: r.on("sent"), State: r.str("state"), Cursor: r.str("cursor"), Limit: limit, At: r.str("at"),
-			})
-			return r.show(view, refusal, err, func() error {
-				var b strings.Builder
-				fmt.Fprintf(&b, "%s, as of position %d: %s\n", view.Participant, view.At, plural(len(view.Messages), "message"))
-				for _, m := range view.Messages {
-					fmt.Fprintf(&b, "%s  %-11s %-7s %s → %s\n    %s\n", m.ID, m.State, m.Intent, from(m), m.To, line(m))
-				}
-				if view.NextCursor != "" {
-					fmt.Fprintf(&b, "more: decklog inbox %s--cursor %s\n", r.again("as", "sent", "state", "limit", "at"), view.NextCursor)
-				}
-				return r.write([]byte(b.String()))
+			return r.paged(ops.InboxMax, func(limit int) error {
+				view, refusal, err := r.ops.Inbox(ops.InboxRequest{
+					As: r.named(), Sent: r.on("sent"), State: r.str("state"), Cursor: r.str("cursor"), Limit: limit, At: r.str("at"),
+				})
+				return r.show(view, refusal, err, func() error {
+					var b strings.Builder
+					fmt.Fprintf(&b, "%s, as of position %d: %s\n", view.Participant, view.At, plural(len(view.Messages), "message"))
+					for _, m := range view.Messages {
+						fmt.Fprintf(&b, "%s  %-11s %-7s %s → %s\n    %s\n", m.ID, m.State, m.Intent, from(m), m.To, line(m))
+					}
+					if view.NextCursor != "" {
+						fmt.Fprintf(&b, "more: decklog inbox %s--cursor %s\n", r.again("as", "sent", "state", "limit", "at"), view.NextCursor)
+					}
+					return r.write([]byte(b.String()))
+				})
 			})
 		},
 	}

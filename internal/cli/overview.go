@@ -31,45 +31,45 @@ mailbox. A page that a filter left short may not be the last: go on with its cur
 			r.text("at", "", atUsage)
 		},
 		Run: func(r *run) error {
-			limit, err := r.number("limit")
-			if err != nil {
-				return err
-			}
-			if err := r.want(0, 0, ""); err != nil {
-				return err
-			}
-			if none := r.noPage(limit, ops.OverviewMax); none != nil {
-				return r.refused(none)
-			}
-			if err := r.open(); err != nil {
-				return err
-			}
-			view, refusal, err := r.ops.Threads(ops.ThreadsRequest{
-				State: r.str("state"), Seat: r.str("seat"), Participant: r.str("with"), Text: r.str("text"), Waiting: r.on("waiting"),
-				Cursor: r.str("cursor"), Limit: limit, At: r.str("at"),
-			})
-			return r.show(view, refusal, err, func() error {
-				var b strings.Builder
-				fmt.Fprintf(&b, "%s, as of position %d\n", plural(len(view.Threads), "thread"), view.At)
-				for _, t := range view.Threads {
-					fmt.Fprintf(&b, "%s  %-4s %s\n    %s\n", t.Thread, t.State, sayThreadLine(t), sayRoot(t))
-				}
-				if view.NextCursor != "" {
-					fmt.Fprintf(&b, "more: decklog threads %s--cursor %s\n", r.again("state", "seat", "with", "text", "waiting", "limit", "at"), view.NextCursor)
-				}
-				return r.write([]byte(render.Terminal(b.String())))
+			return r.paged(ops.OverviewMax, func(limit int) error {
+				view, refusal, err := r.ops.Threads(ops.ThreadsRequest{
+					State: r.str("state"), Seat: r.str("seat"), Participant: r.str("with"), Text: r.str("text"), Waiting: r.on("waiting"),
+					Cursor: r.str("cursor"), Limit: limit, At: r.str("at"),
+				})
+				return r.show(view, refusal, err, func() error {
+					var b strings.Builder
+					fmt.Fprintf(&b, "%s, as of position %d\n", plural(len(view.Threads), "thread"), view.At)
+					for _, t := range view.Threads {
+						fmt.Fprintf(&b, "%s  %-4s %s\n    %s\n", t.Thread, t.State, sayThreadLine(t), sayRoot(t))
+					}
+					if view.NextCursor != "" {
+						fmt.Fprintf(&b, "more: decklog threads %s--cursor %s\n", r.again("state", "seat", "with", "text", "waiting", "limit", "at"), view.NextCursor)
+					}
+					return r.write([]byte(render.Terminal(b.String())))
+				})
 			})
 		},
 	}
 }
 
-// noPage refuses a page of nothing, which an operation would take for the usual one.
-func (r *run) noPage(limit, most int) *commands.Refusal {
-	if limit != 0 {
-		return nil
+// paged opens the ledger for a page of at most so many. One of nothing is refused:
+// an operation would take it for the usual one.
+func (r *run) paged(most int, show func(limit int) error) error {
+	limit, err := r.number("limit")
+	if err == nil {
+		err = r.want(0, 0, "")
 	}
-	example := "decklog " + r.command.Name
-	return commands.Refuse(commands.BadRequest, "the limit 0 is not from 1 to %d", most).Better("leave --limit out, or ask for one or more", example+" --limit 50")
+	if err != nil {
+		return err
+	}
+	if limit == 0 {
+		return r.refused(commands.Refuse(commands.BadRequest, "the limit 0 is not from 1 to %d", most).
+			Better("leave --limit out, or ask for one or more", "decklog "+r.command.Name+" --limit 50"))
+	}
+	if err := r.open(); err != nil {
+		return err
+	}
+	return show(limit)
 }
 
 // sayThreadLine says in a line who drives a thread, and what is open in it.
@@ -204,43 +204,32 @@ code counted. With --code it counts and lists only those.`,
 			r.text("at", "", atUsage)
 		},
 		Run: func(r *run) error {
-			limit, err := r.number("limit")
-			if err != nil {
-				return err
-			}
-			if err := r.want(0, 0, ""); err != nil {
-				return err
-			}
-			if none := r.noPage(limit, ops.OverviewMax); none != nil {
-				return r.refused(none)
-			}
-			if err := r.open(); err != nil {
-				return err
-			}
-			view, refusal, err := r.ops.Refusals(ops.RefusalsRequest{Code: r.str("code"), Cursor: r.str("cursor"), Limit: limit, At: r.str("at")})
-			return r.show(view, refusal, err, func() error {
-				var b strings.Builder
-				if code := r.str("code"); code != "" {
-					n := 0
-					for _, c := range view.Counts {
-						if c.Code == code {
-							n = c.Count
+			return r.paged(ops.OverviewMax, func(limit int) error {
+				view, refusal, err := r.ops.Refusals(ops.RefusalsRequest{Code: r.str("code"), Cursor: r.str("cursor"), Limit: limit, At: r.str("at")})
+				return r.show(view, refusal, err, func() error {
+					var b strings.Builder
+					if code := r.str("code"); code != "" {
+						n := 0
+						for _, c := range view.Counts {
+							if c.Code == code {
+								n = c.Count
+							}
+						}
+						fmt.Fprintf(&b, "%s with the code %s, of %d, as of position %d\n", plural(n, "refusal"), code, view.Total, view.At)
+					} else {
+						fmt.Fprintf(&b, "%s, as of position %d\n", plural(view.Total, "refusal"), view.At)
+						for _, c := range view.Counts {
+							fmt.Fprintf(&b, "%7d  %s\n", c.Count, c.Code)
 						}
 					}
-					fmt.Fprintf(&b, "%s with the code %s, of %d, as of position %d\n", plural(n, "refusal"), code, view.Total, view.At)
-				} else {
-					fmt.Fprintf(&b, "%s, as of position %d\n", plural(view.Total, "refusal"), view.At)
-					for _, c := range view.Counts {
-						fmt.Fprintf(&b, "%7d  %s\n", c.Count, c.Code)
+					for _, f := range view.Refusals {
+						fmt.Fprintf(&b, "%d  %s  %s  %s of %s: %s\n", f.Position, f.Time, f.By, f.Code, f.Command, flat(clip(f.Message, 200)))
 					}
-				}
-				for _, f := range view.Refusals {
-					fmt.Fprintf(&b, "%d  %s  %s  %s of %s: %s\n", f.Position, f.Time, f.By, f.Code, f.Command, flat(clip(f.Message, 200)))
-				}
-				if view.NextCursor != "" {
-					fmt.Fprintf(&b, "more: decklog refusals %s--cursor %s\n", r.again("code", "limit", "at"), view.NextCursor)
-				}
-				return r.write([]byte(render.Terminal(b.String())))
+					if view.NextCursor != "" {
+						fmt.Fprintf(&b, "more: decklog refusals %s--cursor %s\n", r.again("code", "limit", "at"), view.NextCursor)
+					}
+					return r.write([]byte(render.Terminal(b.String())))
+				})
 			})
 		},
 	}
