@@ -100,19 +100,21 @@ func (s *State) closed(t *Thread) {
 // laid counts a copy of a message into a mailbox, or with -1 out of it.
 func (s *State) laid(p events.Participant, m *Message, n int) {
 	box := s.mailboxes.change(s, string(p))
-	before := box.Waiting
+	before := box.Waiting > 0
 	box.Waiting += n
 	s.threads.change(s, string(m.Thread)).Waiting += n
 	s.count().Waiting += n
-	if (before > 0) != (box.Waiting > 0) {
-		s.count().Boxes += n
+	waits := box.Waiting > 0
+	if waits == before {
+		return
 	}
-	if (before > 0) != (box.Waiting > 0) && s.makes(OverviewRows) && !s.here(p) {
-		if box.Waiting > 0 {
-			s.mark(key("waits", string(p)), "-")
-		} else {
-			s.unmark(key("waits", string(p)))
-		}
+	s.count().Boxes += n
+	switch {
+	case !s.makes(OverviewRows) || s.here(p):
+	case waits:
+		s.mark(key("waits", string(p)), "-")
+	default:
+		s.unmark(key("waits", string(p)))
 	}
 }
 

@@ -110,20 +110,29 @@ type InboxQuery struct {
 // Cursor names the place behind a page. It carries a sum of the query that it
 // belongs to, so that a damaged one, or one of another query, is known as such.
 func (q InboxQuery) Cursor(at events.Position) string {
-	place := strconv.FormatInt(int64(at), 36)
-	return place + "-" + q.sum(place)
-}
-
-func (q InboxQuery) sum(place string) string {
-	h := sha256.Sum256(fmt.Appendf(nil, "decklog inbox cursor v1\n%s\n%t\n%s\n%s", q.Who, q.Sent, q.State, place))
-	return hex.EncodeToString(h[:6])
+	return cursor(q.asked(), at)
 }
 
 // Resume reads a cursor; false when it is none of this query.
 func (q InboxQuery) Resume(cursor string) (events.Position, bool) {
-	place, sum, _ := strings.Cut(cursor, "-")
-	at, err := strconv.ParseInt(place, 36, 64)
-	if err != nil || at <= 0 || q.sum(place) != sum {
+	return resume(q.asked(), cursor)
+}
+
+func (q InboxQuery) asked() string {
+	return fmt.Sprintf("decklog inbox cursor v1\n%s\n%t\n%s", q.Who, q.Sent, q.State)
+}
+
+// cursor names a place in what was asked for, with a sum of both.
+func cursor(asked string, at events.Position) string {
+	where := strconv.FormatInt(int64(at), 36)
+	h := sha256.Sum256([]byte(asked + "\n" + where))
+	return where + "-" + hex.EncodeToString(h[:6])
+}
+
+func resume(asked, text string) (events.Position, bool) {
+	where, _, _ := strings.Cut(text, "-")
+	at, err := strconv.ParseInt(where, 36, 64)
+	if err != nil || at <= 0 || cursor(asked, events.Position(at)) != text {
 		return 0, false
 	}
 	return events.Position(at), true

@@ -2,8 +2,6 @@ package projections
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -235,24 +233,7 @@ func (q ThreadsQuery) Cursor(at events.Position) string { return cursor(q.asked(
 func (q ThreadsQuery) Resume(text string) (events.Position, bool) { return resume(q.asked(), text) }
 
 func (q ThreadsQuery) asked() string {
-	return fmt.Sprintf("threads v1 %q %q %q %q %t", q.State, q.Seat, q.Participant, q.Text, q.Waiting)
-}
-
-// cursor carries a sum of the query that it belongs to, so that a damaged one, or
-// one of another query, is known as such.
-func cursor(asked string, at events.Position) string {
-	where := strconv.FormatInt(int64(at), 36)
-	h := sha256.Sum256([]byte("decklog cursor v1\n" + asked + "\n" + where))
-	return where + "-" + hex.EncodeToString(h[:6])
-}
-
-func resume(asked, text string) (events.Position, bool) {
-	where, _, _ := strings.Cut(text, "-")
-	at, err := strconv.ParseInt(where, 36, 64)
-	if err != nil || at <= 0 || cursor(asked, events.Position(at)) != text {
-		return 0, false
-	}
-	return events.Position(at), true
+	return fmt.Sprintf("decklog cursor v1\nthreads v1 %q %q %q %q %t", q.State, q.Seat, q.Participant, q.Text, q.Waiting)
 }
 
 // Threads gives a page of the threads.
@@ -456,13 +437,15 @@ type RefusalsQuery struct {
 
 // Cursor names the place behind a page of the refusals.
 func (q RefusalsQuery) Cursor(at events.Position) string {
-	return cursor("refusals v1\n"+q.Code, at)
+	return cursor(q.asked(), at)
 }
 
 // Resume reads a cursor; false when it is none of this query.
 func (q RefusalsQuery) Resume(text string) (events.Position, bool) {
-	return resume("refusals v1\n"+q.Code, text)
+	return resume(q.asked(), text)
 }
+
+func (q RefusalsQuery) asked() string { return "decklog cursor v1\nrefusals v1\n" + q.Code }
 
 // Refusals gives a page of the refusals, each as its event says it.
 func (s *State) Refusals(q RefusalsQuery, r events.Reader) RefusalsView {

@@ -26,12 +26,6 @@ import (
 	"decklog/events"
 )
 
-// The media types of the two forms: an event by itself, and an array of events.
-const (
-	MediaType      = "application/cloudevents+json"
-	BatchMediaType = "application/cloudevents-batch+json"
-)
-
 // TypePrefix stands before a type of decklog's. It is the project's name and no
 // domain: the standard advises one turned round, and decklog has none; that of
 // somebody else would say that they define these types.

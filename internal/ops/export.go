@@ -69,8 +69,8 @@ func (o *Ops) Bodies(q BodiesRequest) (view BodiesView, refused *commands.Refusa
 	return view, nil, err
 }
 
-// HoldsBody says whether a text was laid beside an event.
-func HoldsBody(e events.Event) bool {
+// holdsBody says whether a text was laid beside an event.
+func holdsBody(e events.Event) bool {
 	switch e := e.(type) {
 	case events.MessageSent, events.MessageEdited, events.PayloadAttached, events.HandoffOffered:
 		return true
@@ -143,7 +143,7 @@ func Export(o Operations, q ExportRequest, visit func(Exported) error) (*command
 	release := func() error {
 		var ids []events.EventID
 		for _, e := range held {
-			if q.Bodies && HoldsBody(e.Event) {
+			if q.Bodies && holdsBody(e.Event) {
 				ids = append(ids, e.ID)
 			}
 		}

@@ -83,7 +83,7 @@ var attributeName = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 
 func TestAStrangerReadsEveryExportedEventAndFoldsTheSameViews(t *testing.T) {
 	seeds := uint64(20)
-	if testing.Short() {
+	if testing.Short() { // each is a history of its own
 		seeds = 5
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {

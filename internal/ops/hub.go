@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,6 +136,13 @@ func (h *Hub) Down() error {
 	return h.down
 }
 
+// At is the position up to which everybody was told.
+func (h *Hub) At() events.Position {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at
+}
+
 // read reads what came, and wakes whom it concerns.
 func (h *Hub) read() error {
 	for {
@@ -230,16 +238,12 @@ func (h *Hub) enter(after events.Position, of []string) (*hearer, error) {
 	if h.ended {
 		return nil, h.down
 	}
-	if after < h.begins && after < h.at {
+	if after < h.begins {
 		return nil, nil
 	}
 	for i := len(h.recent) - 1; i >= 0 && h.recent[i].position > after; i-- {
-		for _, one := range h.recent[i].of {
-			for _, mine := range of {
-				if one == mine {
-					return nil, nil
-				}
-			}
+		if slices.ContainsFunc(h.recent[i].of, func(one string) bool { return slices.Contains(of, one) }) {
+			return nil, nil
 		}
 	}
 	w := &hearer{heard: make(chan struct{}, 1)}
@@ -275,11 +279,4 @@ func (o *Ops) stirred(ctx context.Context, after events.Position, who events.Par
 		of = append(of, "thread "+string(thread))
 	}
 	return o.Hub.Wait(ctx, after, of...)
-}
-
-// At is the position up to which everybody was told.
-func (h *Hub) At() events.Position {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.at
 }

@@ -54,6 +54,17 @@ func TestACommitCostsThoseWhoWaitForSomethingElseNothing(t *testing.T) {
 	})
 }
 
+// comesAndGoes has a session leave and join this often.
+func (d *desk) comesAndGoes(id string, times int) {
+	d.t.Helper()
+	for range times {
+		if _, r, err := d.Leave(ops.LeaveRequest{Session: id}); err != nil {
+			d.t.Fatal(r, err)
+		}
+		d.join(id)
+	}
+}
+
 func TestWhoComesLateLooksAtOnce(t *testing.T) {
 	d := newDesk(t)
 	d.policy.Limits.SessionRate, d.policy.Limits.DeviceRate, d.policy.Limits.PersonRate, d.policy.Limits.RecipientFull = 0, 0, 0, 0
@@ -62,12 +73,7 @@ func TestWhoComesLateLooksAtOnce(t *testing.T) {
 	d.join(bob)
 	d.withHub(t)
 	// More than the hub remembers, all of it for somebody else.
-	for range 4200 {
-		if _, r, err := d.Leave(ops.LeaveRequest{Session: carol}); err != nil {
-			t.Fatal(r, err)
-		}
-		d.join(carol)
-	}
+	d.comesAndGoes(carol, 4200)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {

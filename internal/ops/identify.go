@@ -106,8 +106,7 @@ func (o *Ops) vouched(s *projections.State, p events.Policy, caller commands.Cal
 	if r != nil || !caller.Known() {
 		return of, r
 	}
-	row := s.Session(caller.ID.Session())
-	if caller.ID == of.ID || of.Kind == events.KindPerson && row != nil && events.Named(row.Person) == of.ID {
+	if o.speaksFor(s, p, of, caller.ID) {
 		return caller, nil
 	}
 	return of, notVouched(claims.Token, string(caller.ID)) // it is recorded whose token it was
@@ -140,14 +139,21 @@ func (o *Ops) touches(s *projections.State, p events.Policy, a Asker, of events.
 	if r != nil {
 		return r
 	}
-	row := s.Session(of.Session())
-	switch {
-	case holder.ID == of:
-		return nil
-	case row != nil && holder.Kind == events.KindPerson && commands.KnownPerson(p, o.World.OSUser, holder.ID.Name()) && events.Named(row.Person) == holder.ID:
+	if o.speaksFor(s, p, holder, of) {
 		return nil
 	}
 	return notVouched(token, string(of))
+}
+
+// speaksFor says whether the holder of a token is a participant, or the person, who
+// takes part, of the session that it is.
+func (o *Ops) speaksFor(s *projections.State, p events.Policy, holder commands.Caller, of events.Participant) bool {
+	if holder.ID == of {
+		return true
+	}
+	row := s.Session(of.Session())
+	return row != nil && holder.Kind == events.KindPerson && commands.KnownPerson(p, o.World.OSUser, holder.ID.Name()) &&
+		events.Named(row.Person) == holder.ID
 }
 
 // osUserOf is the user of the operating system that the holder of a person's token

@@ -33,7 +33,7 @@ type ThreadsRequest struct {
 // first. It changes nothing. A seat or participant that nobody here is or was is
 // refused: an empty page would look as if it had no threads.
 func (o *Ops) Threads(q ThreadsRequest) (view projections.ThreadsView, refused *commands.Refusal, err error) {
-	refused, err = o.replay(q.At, projections.OverviewRows, func(v *reading, _ bool) error {
+	refused, err = o.replay(q.At, projections.OverviewRows, func(v *reading, live bool) error {
 		query := projections.ThreadsQuery{State: q.State, Seat: strings.TrimPrefix(q.Seat, "@"), Text: q.Text, Waiting: q.Waiting}
 		if q.State != "" && q.State != "open" && q.State != "done" {
 			return refusal{commands.Refuse(commands.BadRequest, "%q is no state of a thread", q.State).
@@ -43,7 +43,7 @@ func (o *Ops) Threads(q ThreadsRequest) (view projections.ThreadsView, refused *
 		if err != nil {
 			return err
 		}
-		who, stranger, err := v.takingPart(policy, q.Participant)
+		who, stranger, err := v.takingPart(policy, q.Participant, live)
 		if err != nil {
 			return err
 		}
@@ -51,8 +51,8 @@ func (o *Ops) Threads(q ThreadsRequest) (view projections.ThreadsView, refused *
 		if stranger == nil {
 			stranger = v.noSuchSeat(policy, query.Seat)
 		}
-		r := pageOf(q.Limit, q.Cursor, "decklog threads", &query.Limit, &query.Before, query.Resume)
-		if r != nil {
+		var r *commands.Refusal
+		if query.Limit, query.Before, r = pageOf(q.Limit, q.Cursor, "decklog threads", query.Resume); r != nil {
 			return refusal{r}
 		}
 		view = v.s.Threads(query, v.r, v.now)
@@ -66,7 +66,7 @@ func (o *Ops) Threads(q ThreadsRequest) (view projections.ThreadsView, refused *
 
 // takingPart is the participant that a filter names, and a refusal when nobody here
 // is known by it.
-func (v *reading) takingPart(p events.Policy, name string) (events.Participant, *commands.Refusal, error) {
+func (v *reading) takingPart(p events.Policy, name string, live bool) (events.Participant, *commands.Refusal, error) {
 	if name == "" || strings.HasPrefix(name, "bot:") { // a bot is known by what it sent alone
 		return events.Participant(name), nil, nil
 	}
@@ -90,7 +90,7 @@ func (v *reading) takingPart(p events.Policy, name string) (events.Participant, 
 	r := commands.Refuse(commands.AmbiguousRecipient, "%q begins the ids of several sessions", cut(name)).
 		Better("use the full id of one of the candidates", "decklog peers --session "+commands.Word(name, "SESSION"))
 	for _, row := range found {
-		r.Candidates = append(r.Candidates, commands.Candidate{Session: string(row.ID), Harness: row.Harness, Directory: row.Cwd, Branch: row.Branch, Live: row.Left == nil})
+		r.Candidates = append(r.Candidates, commands.Candidate{Session: string(row.ID), Harness: row.Harness, Directory: row.Cwd, Branch: row.Branch, Live: v.presence(row, live).Live})
 	}
 	return "", nil, refusal{r}
 }
@@ -140,25 +140,12 @@ func cut(name string) string {
 	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
-// pageOf checks how much is asked for, and from where on.
-func pageOf(limit int, cursor, example string, most *int, before *events.Position, resume func(string) (events.Position, bool)) *commands.Refusal {
-	if *most = limit; limit == 0 {
-		*most = OverviewDefault
+// pageOf is how much of the overview is asked for, and from where on.
+func pageOf(limit int, cursor, example string, resume func(string) (events.Position, bool)) (most int, before events.Position, r *commands.Refusal) {
+	if most, r = limited(limit, OverviewDefault, OverviewMax, example); r == nil {
+		before, r = resumed(cursor, example, resume)
 	}
-	if *most < 0 || *most > OverviewMax {
-		return commands.Refuse(commands.BadRequest, "the limit %d is not from 1 to %d", limit, OverviewMax).
-			Better("ask for fewer, and for the rest with --cursor", example+" --limit 50")
-	}
-	if cursor == "" {
-		return nil
-	}
-	at, ok := resume(cursor)
-	if !ok {
-		return commands.Refuse(commands.BadRequest, "the cursor %q is damaged, or of another query", cursor).
-			Better("take next_cursor of the page before, and ask the same question; or begin without a cursor", example)
-	}
-	*before = at
-	return nil
+	return most, before, r
 }
 
 // MailboxesRequest asks who has mail.
@@ -204,7 +191,6 @@ func (v *reading) mailboxes(view *projections.MailboxesView, live bool) {
 	}
 	view.Mailboxes = view.Mailboxes[:min(len(view.Mailboxes), projections.MailboxesMax)]
 	view.More = len(waiting)+len(idle) > len(view.Mailboxes)
-	look := v.call("", commands.Caller{}).Look
 	for i := range view.Mailboxes {
 		l := &view.Mailboxes[i]
 		if name := l.Participant.Name(); name != "" {
@@ -218,11 +204,7 @@ func (v *reading) mailboxes(view *projections.MailboxesView, live bool) {
 		if row == nil {
 			continue
 		}
-		var ob commands.Observation
-		if live {
-			ob = look(row)
-		}
-		pr := commands.PresenceOf(row, ob, v.now)
+		pr := v.presence(row, live)
 		l.Live, l.Busy, l.Evidence, l.EvidenceAgeMS = pr.Live, pr.Busy, pr.Says, pr.Age
 		switch {
 		case pr.Busy:
@@ -281,8 +263,8 @@ type RefusalsRequest struct {
 func (o *Ops) Refusals(q RefusalsRequest) (view projections.RefusalsView, refused *commands.Refusal, err error) {
 	refused, err = o.replay(q.At, projections.OverviewRows, func(v *reading, _ bool) error {
 		query := projections.RefusalsQuery{Code: q.Code}
-		r := pageOf(q.Limit, q.Cursor, "decklog refusals", &query.Limit, &query.Before, query.Resume)
-		if r != nil {
+		var r *commands.Refusal
+		if query.Limit, query.Before, r = pageOf(q.Limit, q.Cursor, "decklog refusals", query.Resume); r != nil {
 			return refusal{r}
 		}
 		view = v.s.Refusals(query, v.r)
@@ -314,15 +296,14 @@ type HealthRequest struct {
 
 // storing is what a ledger may tell of its store besides.
 type storing interface {
-	// Stored is how many bytes the ledger takes, and how its store makes commits
-	// durable.
-	Stored() (bytes int64, journal string, err error)
+	// Stored is how many bytes the ledger takes.
+	Stored() (bytes int64, err error)
 }
 
 // Health says how the ledger stands. It changes nothing, and proves nothing:
 // that is what Verify is for.
 func (o *Ops) Health(q HealthRequest) (view projections.HealthView, refused *commands.Refusal, err error) {
-	refused, err = o.replay(q.At, projections.OverviewRows, func(v *reading, live bool) error {
+	refused, err = o.replay(q.At, projections.OverviewRows, func(v *reading, _ bool) error {
 		view = v.s.Health(v.now)
 		if view.Position > 0 {
 			last, err := v.timeAt(view.Position)
@@ -335,8 +316,8 @@ func (o *Ops) Health(q HealthRequest) (view projections.HealthView, refused *com
 	})
 	if store, is := o.Ledger.(storing); is && refused == nil && err == nil && q.At == "" {
 		var bytes int64
-		if bytes, view.Journal, err = store.Stored(); err == nil {
-			view.SizeBytes = &bytes
+		if bytes, err = store.Stored(); err == nil {
+			view.SizeBytes, view.Journal = &bytes, o.journal()
 		}
 	}
 	return view, refused, err

@@ -55,7 +55,6 @@ func (w *witness) overviewAgrees(recorded []events.Recorded) {
 		}
 	}
 	want.Boxes = len(mail)
-	want.Boxes = len(mail)
 	for _, a := range w.sessions {
 		if a.here {
 			want.Live++

@@ -114,7 +114,6 @@ const PeersMax = 500
 func (o *Ops) Peers(q PeersRequest) (view projections.PeersView, refused *commands.Refusal, err error) {
 	refused, err = o.replay(q.At, 0, func(v *reading, live bool) error {
 		view = projections.PeersView{Peers: []projections.Peer{}, At: v.s.Position()}
-		look := o.call("", commands.Caller{}).Look
 		rows := v.s.LiveSessions()
 		if q.Session != "" {
 			rows = v.s.SessionsWith(q.Session, PeersMax)
@@ -124,17 +123,22 @@ func (o *Ops) Peers(q PeersRequest) (view projections.PeersView, refused *comman
 				continue
 			}
 			peer := v.s.Peer(row)
-			var ob commands.Observation
-			if live {
-				ob = look(row)
-			}
-			pr := commands.PresenceOf(row, ob, v.now)
+			pr := v.presence(row, live)
 			peer.Live, peer.Busy, peer.Evidence, peer.EvidenceAgeMS = pr.Live, pr.Busy, pr.Says, pr.Age
 			view.Peers = append(view.Peers, peer)
 		}
 		return nil
 	})
 	return view, refused, err
+}
+
+// presence is whether a session lives; without live it is what the events say.
+func (v *reading) presence(row *projections.Session, live bool) commands.Presence {
+	var ob commands.Observation
+	if live {
+		ob = v.call("", commands.Caller{}).Look(row)
+	}
+	return commands.PresenceOf(row, ob, v.now)
 }
 
 // Standing is where a session stands for a hook run.
@@ -161,7 +165,7 @@ func (o *Ops) Standing(id events.SessionID, began events.Time) (standing Standin
 			standing = Missing
 		case row.Left != nil:
 			standing = Ended
-		case !commands.PresenceOf(row, o.call("", commands.Caller{}).Look(row), v.now).Live:
+		case !v.presence(row, true).Live:
 			standing = Missing
 		}
 		inForce, err = v.policy()

@@ -170,8 +170,8 @@ var states = []events.DeliveryState{
 
 // Inbox gives a page of what went to somebody, or of what it sent. It changes nothing.
 func (o *Ops) Inbox(q InboxRequest) (view projections.InboxView, refused *commands.Refusal, err error) {
-	refused, err = o.replay(q.At, projections.InboxRows|projections.SentRows, func(v *reading, live bool) error {
-		query := projections.InboxQuery{Sent: q.Sent, State: events.DeliveryState(q.State), Limit: q.Limit}
+	refused, err = o.replay(q.At, projections.InboxRows|projections.SentRows, func(v *reading, live bool) (err error) {
+		query := projections.InboxQuery{Sent: q.Sent, State: events.DeliveryState(q.State)}
 		known := q.State == ""
 		for _, state := range states {
 			known = known || state == query.State
@@ -180,33 +180,50 @@ func (o *Ops) Inbox(q InboxRequest) (view projections.InboxView, refused *comman
 			return refusal{commands.Refuse(commands.BadRequest, "%q is no state of a message", q.State).
 				Better("ask for queued, held, leased, delivered, read, expired, undelivered or deleted", "decklog inbox --state queued")}
 		}
-		if query.Limit == 0 {
-			query.Limit = InboxDefault
+		const example = "decklog inbox"
+		var r *commands.Refusal
+		if query.Limit, r = limited(q.Limit, InboxDefault, InboxMax, example); r != nil {
+			return refusal{r}
 		}
-		if query.Limit < 0 || query.Limit > InboxMax {
-			return refusal{commands.Refuse(commands.BadRequest, "the limit %d is not from 1 to %d", q.Limit, InboxMax).
-				Better("ask for fewer, and for the rest with --cursor", "decklog inbox --limit 50")}
-		}
-		who, r, err := v.who(Asker{As: q.As, Claims: q.Claims}, live)
+		query.Who, r, err = v.who(Asker{As: q.As, Claims: q.Claims}, live)
 		if err != nil {
 			return err
 		}
 		if r != nil {
 			return refusal{r}
 		}
-		query.Who = who
-		if q.Cursor != "" {
-			before, ok := query.Resume(q.Cursor)
-			if !ok {
-				return refusal{commands.Refuse(commands.BadRequest, "the cursor %q is damaged, or of another query", q.Cursor).
-					Better("take next_cursor of the page before, and ask the same question; or begin without a cursor", "decklog inbox")}
-			}
-			query.Before = before
+		if query.Before, r = resumed(q.Cursor, example, query.Resume); r != nil {
+			return refusal{r}
 		}
 		view = v.s.Inbox(query, v.r)
 		return nil
 	})
 	return view, refused, err
+}
+
+// limited is how many a page holds: as many as are asked for, and with 0 the default.
+func limited(limit, otherwise, most int, example string) (int, *commands.Refusal) {
+	switch {
+	case limit == 0:
+		return otherwise, nil
+	case limit < 0 || limit > most:
+		return 0, commands.Refuse(commands.BadRequest, "the limit %d is not from 1 to %d", limit, most).
+			Better("ask for fewer, and for the rest with --cursor", example+" --limit 50")
+	}
+	return limit, nil
+}
+
+// resumed is the place from which a page goes on; 0 without a cursor.
+func resumed(cursor, example string, resume func(string) (events.Position, bool)) (events.Position, *commands.Refusal) {
+	if cursor == "" {
+		return 0, nil
+	}
+	at, ok := resume(cursor)
+	if !ok {
+		return 0, commands.Refuse(commands.BadRequest, "the cursor %q is damaged, or of another query", cursor).
+			Better("take next_cursor of the page before, and ask the same question; or begin without a cursor", example)
+	}
+	return at, nil
 }
 
 // who is the participant that a reading is about: the one named, else the caller.
@@ -479,25 +496,11 @@ func (o *Ops) noSuchType(name string) (*commands.Refusal, error) {
 	if err != nil {
 		return nil, err
 	}
-	near := nearest(name, events.Types())
-	return commands.Refuse(commands.BadRequest, "no event is of the type %s; there are %s", cut(name), joined(events.Types())).
-		Better("name one of them, such as "+string(near), "decklog events --type "+string(near)), nil
-}
-
-// nearest is the type that somebody may have meant.
-func nearest(name string, types []events.Type) (near events.Type) {
-	return slices.MinFunc(types, func(a, b events.Type) int {
-		return cmp.Compare(commands.Distance(string(a), name), commands.Distance(string(b), name))
-	})
-}
-
-func joined[S ~string](all []S) string {
-	var b strings.Builder
-	for i, s := range all {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(string(s))
+	var types []string
+	for _, t := range events.Types() {
+		types = append(types, string(t))
 	}
-	return b.String()
+	near := slices.MinFunc(types, func(a, b string) int { return cmp.Compare(commands.Distance(a, name), commands.Distance(b, name)) })
+	return commands.Refuse(commands.BadRequest, "no event is of the type %s; there are %s", cut(name), strings.Join(types, ", ")).
+		Better("name one of them, such as "+near, "decklog events --type "+near), nil
 }

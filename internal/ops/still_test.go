@@ -78,12 +78,7 @@ func TestWhatReadsTheWholeLedgerEndsWithItsCaller(t *testing.T) {
 	d := newDesk(t)
 	d.join(alice)
 	d.policy.Limits.SessionRate, d.policy.Limits.DeviceRate = 0, 0
-	for range 3000 {
-		if _, r, err := d.Leave(ops.LeaveRequest{Session: carol}); err != nil {
-			t.Fatal(r, err)
-		}
-		d.join(carol)
-	}
+	d.comesAndGoes(carol, 3000)
 	gone := errors.New("gone")
 	for what, read := range map[string]func(*ops.Ops) error{
 		"verify": func(o *ops.Ops) error { _, err := o.Verify(); return err },

@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"fmt"
 	"testing"
 
 	"decklog/commands"
@@ -113,6 +114,35 @@ func TestWithATokenNobodyTouchesWhatIsAnothers(t *testing.T) {
 	}
 	if _, r, err := with("@ana").Leave(ops.LeaveRequest{Session: alice}); r != nil || err != nil {
 		t.Errorf("alice's person ends her session: %v %v", r, err)
+	}
+}
+
+// Who is a person of the policy no more acts as nobody, also not as one of their sessions.
+func TestATokenOfWhoIsNoPersonAnyMoreActsAsNoneOfTheirSessions(t *testing.T) {
+	d := newDesk(t)
+	d.policy.Persons = []events.Person{{Name: "ana", OSUser: "ana"}, {Name: "bo", OSUser: "bo"}}
+	d.join(alice) // ana's
+	d.join(carol)
+	send := func() *commands.Refusal {
+		t.Helper()
+		desk := *d.Ops
+		desk.World.Claims = &ops.Claims{Token: "@ana"}
+		_, r, err := desk.Send(ops.SendRequest{Asker: ops.Asker{As: alice}, To: carol, Body: []byte("Number " + fmt.Sprint(d.end()))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := send(); r != nil {
+		t.Errorf("ana's token sends as alice: %v", r)
+	}
+	without := d.policy
+	without.Persons = without.Persons[1:]
+	if _, r, err := d.AdoptPolicy(ops.Asker{As: "@bo"}, without); r != nil || err != nil {
+		t.Fatal(r, err)
+	}
+	if r := send(); r == nil || r.Code != commands.NoCaller {
+		t.Errorf("ana is gone, and her token sends as alice: %v", r)
 	}
 }
 

@@ -542,46 +542,42 @@ func TestTheLogOfGroupsBeginsAnew(t *testing.T) {
 // What is appended to a file that nobody finds any more is lost to everybody else.
 func TestAGroupedLedgerWhoseFileIsGoneAcknowledgesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	l, err := Open(path, func(events.Rows, []events.Recorded) error { return nil }, Grouped(DefaultGroups))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	n := 0
-	write := func() error {
-		n++
-		return l.Update(func(tx events.Tx) error {
-			head, err := tx.Head("thread-gone")
-			if err != nil {
-				return err
-			}
-			_, err = tx.Append(events.Batch{Stream: "thread-gone", Expected: head, Events: []events.Proposed{{
-				Stream: "thread-gone", ID: events.FollowUp("gone", fmt.Sprint(n)).Event(0), Event: events.ThreadDone{},
-			}}})
-			return err
-		})
-	}
-	if err := write(); err != nil {
-		t.Fatal(err)
-	}
+	l := opened(t, path, inGroups())
+	must(t, appendNext(l, "a", "1"))
 	aside := path + ".aside"
-	if err := os.Rename(path, aside); err != nil {
-		t.Fatal(err)
-	}
-	if err := write(); !errors.Is(err, events.ErrDamaged) || errors.Is(err, events.ErrUnknown) {
+	must(t, os.Rename(path, aside))
+	if err := appendNext(l, "a", "no"); !errors.Is(err, events.ErrDamaged) || errors.Is(err, events.ErrUnknown) {
 		t.Errorf("with the file moved away a command ends with %v", err)
 	}
 	if err := l.InPlace(); err == nil {
 		t.Error("the file is gone, and nothing says so")
 	}
-	if err := os.Rename(aside, path); err != nil {
-		t.Fatal(err)
+	must(t, os.Rename(aside, path))
+	must(t, appendNext(l, "a", "2"))
+	if got := ids(t, l); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("appended: %v", got)
 	}
-	if err := write(); err != nil {
-		t.Errorf("with the file back a command ends with %v", err)
+}
+
+// A connection that could not be made ready for groups is not kept for the next one.
+func TestAWriterThatCouldNotBeMadeReadyIsMadeAnew(t *testing.T) {
+	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"), inGroups())
+	ended, end := context.WithCancel(t.Context())
+	end()
+	connect := l.connections.connect
+	l.connections.connect = func() (*connection, error) {
+		c, err := connect()
+		if err == nil {
+			c.db.SetInterrupt(ended)
+		}
+		return c, err
 	}
-	var end events.Position
-	if err := l.View(func(r events.Reader) (err error) { end, err = r.End(); return err }); err != nil || end != 2 {
-		t.Errorf("the ledger ends at %d, %v", end, err)
+	if err := appendNext(l, "a", "no"); err == nil {
+		t.Error("it appends by a connection that was interrupted")
+	}
+	l.connections.connect = connect
+	must(t, appendNext(l, "a", "1"))
+	if pages := l.groups.logPages; l.journal == journalWAL && pages == 0 {
+		t.Error("nobody counts the pages of the log")
 	}
 }

@@ -308,11 +308,15 @@ func (l *Ledger) lendWriter() (*connection, error) {
 		return l.groups.writer, err
 	}
 	c, err := l.connections.connect()
-	if err == nil {
-		err = c.forGroups()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.forGroups(); err != nil {
+		c.close() // the next one is made anew
+		return nil, err
 	}
 	l.groups.writer = c
-	return c, err
+	return c, nil
 }
 
 func (l *Ledger) giveBackWriter(c *connection) {

@@ -50,14 +50,7 @@ func appendTo(l *Ledger, b events.Batch) error {
 
 // appendNext appends at the stream's head, whatever it is.
 func appendNext(l *Ledger, stream events.Stream, id string) error {
-	return l.Update(func(tx events.Tx) error {
-		head, err := tx.Head(stream)
-		if err != nil {
-			return err
-		}
-		_, err = tx.Append(note(stream, head, id))
-		return err
-	})
+	return l.Update(appends(stream, id))
 }
 
 func must(t testing.TB, err error) {
