@@ -36,6 +36,6 @@ func handOver(input []byte, args []string) (ran bool) {
 		complain(err)
 		return false
 	}
-	complain(syscall.Exec(program, append([]string{program, "hook"}, args...), append(os.Environ(), runs.HandedOver())))
+	complain(syscall.Exec(program, append([]string{program, "hook"}, args...), runs.HandedOver(os.Environ())))
 	return false
 }

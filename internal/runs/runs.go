@@ -21,6 +21,7 @@ package runs
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,14 +104,7 @@ func parse(b []byte) (t Told, ok bool) {
 	return Told{Harness: harness, Outcome: Outcome(outcome), Took: time.Duration(micros) * time.Microsecond}, true
 }
 
-func (o Outcome) known() bool {
-	for _, one := range Outcomes() {
-		if o == one {
-			return true
-		}
-	}
-	return false
-}
+func (o Outcome) known() bool { return slices.Contains(Outcomes(), o) }
 
 // isWord says whether a harness's name is one: lower case letters, digits, hyphens.
 func isWord(s string) bool {

@@ -15,7 +15,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func handedOver(*testing.T) string { return HandedOver() }
+func handedOver(*testing.T) string { return HandedOver(nil)[0] }
+
+// Of two lines of one name the first is read.
+func TestABeginningThatWasInheritedIsNotHandedOn(t *testing.T) {
+	given := []string{"A=1", variable + "=7 7", "B=2"}
+	all := HandedOver(given)
+	if len(all) != 3 || all[0] != "A=1" || all[1] != "B=2" || !strings.HasPrefix(all[2], variable+"="+fmt.Sprint(os.Getpid())+" ") {
+		t.Errorf("handed over: %q", all)
+	}
+	if given[1] != variable+"=7 7" {
+		t.Errorf("what was given is now %q", given)
+	}
+}
 
 // heard is what a listener hears: what runs told, and an empty one for each
 // datagram that no run sends.
@@ -31,7 +43,11 @@ func listenIn(t *testing.T, folder string) *heard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &heard{Listener: l, told: make(chan Told, 1000), end: make(chan error, 1)}
+	return hear(l)
+}
+
+func hear(l *Listener) *heard {
+	h := &heard{Listener: l, told: make(chan Told, 5000), end: make(chan error, 1)}
 	go func() { h.end <- l.Hear(func(t Told) { h.told <- t }, func() { h.told <- Told{} }) }()
 	return h
 }
@@ -110,8 +126,7 @@ func TestARunDoesNotWaitForAListenerThatIsBehind(t *testing.T) {
 	for range 5000 { // far more than the kernel keeps; one that waited would wait for ever
 		Tell(folder, Told{Harness: "codex", Outcome: Nothing})
 	}
-	h := &heard{Listener: l, told: make(chan Told, 5000), end: make(chan error, 1)}
-	go func() { h.end <- l.Hear(func(t Told) { h.told <- t }, func() { h.told <- Told{} }) }()
+	h := hear(l)
 	if got := <-h.told; got.Harness != "codex" {
 		t.Errorf("it hears %+v", got)
 	}

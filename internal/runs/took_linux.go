@@ -2,6 +2,7 @@ package runs
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HandedOver is the line for the environment of the program that this one is
-// about to become. It names the process, which stays the same, so that nobody
-// else who inherits it believes it.
-func HandedOver() string {
-	return variable + "=" + strconv.Itoa(os.Getpid()) + " " + strconv.FormatInt(monotonic()-int64(time.Since(began)), 10)
+// HandedOver is this environment for the program that this one is about to become,
+// with a line that says when it began. The line names the process, which stays the
+// same, so that nobody else who inherits it believes it; one that was inherited goes.
+func HandedOver(environ []string) []string {
+	kept := slices.DeleteFunc(slices.Clone(environ), func(line string) bool { return strings.HasPrefix(line, variable+"=") })
+	return append(kept, variable+"="+strconv.Itoa(os.Getpid())+" "+strconv.FormatInt(monotonic()-int64(time.Since(began)), 10))
 }
 
 // handed is how long ago the program began that became this one; false when
