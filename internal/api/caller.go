@@ -22,8 +22,8 @@ type Caller struct {
 // Variables are those of a caller's environment by which it is known.
 var Variables = append([]string{"DECKLOG_AS"}, ops.SessionVariables()...)
 
-// Line is one line of an answer that comes in lines: how far long work has come,
-// or, last, the answer.
+// Line is a line of an answer that comes in lines, before the last: how far long
+// work has come.
 type Line struct {
 	Progress *Progress `json:"progress,omitempty"`
 }

@@ -201,6 +201,9 @@ func escaped(in []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
+// Pattern is the route as [net/http.ServeMux] has it.
+func (r *Route) Pattern() string { return r.Method + " " + r.Path }
+
 // parameter is a name in braces in a path.
 var parameter = regexp.MustCompile(`\{([a-z_]+)\}`)
 

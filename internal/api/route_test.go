@@ -90,7 +90,7 @@ func TestWhatIsAskedComesAsItWasWritten(t *testing.T) {
 				}
 				var gathered json.RawMessage
 				mux := http.NewServeMux()
-				mux.HandleFunc(r.Method+" "+r.Path, func(_ http.ResponseWriter, req *http.Request) {
+				mux.HandleFunc(r.Pattern(), func(_ http.ResponseWriter, req *http.Request) {
 					gathered, err = r.Gather(req.PathValue, req.URL.Query(), body)
 				})
 				req := httptest.NewRequest(r.Method, "/", nil)

@@ -130,30 +130,9 @@ type shownField struct {
 
 // shown lists the fields of a struct, those of what is embedded in it as its own.
 func shown(t reflect.Type) (fields []shownField) {
-	own := map[string]bool{}
-	var embedded []reflect.Type
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case name == "-":
-		case f.Anonymous && name == "":
-			embedded = append(embedded, f.Type)
-		case f.IsExported():
-			if name == "" {
-				name = f.Name
-			}
-			own[name] = true
-			fields = append(fields, shownField{name, f.Type, strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")})
-		}
-	}
-	for _, e := range embedded {
-		for _, f := range shown(e) {
-			if !own[f.name] {
-				own[f.name] = true
-				fields = append(fields, f)
-			}
-		}
-	}
+	eachField(t, func(name string, f reflect.StructField) {
+		_, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		fields = append(fields, shownField{name, f.Type, strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")})
+	})
 	return fields
 }

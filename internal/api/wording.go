@@ -44,7 +44,7 @@ var door wording.Door
 // The forms name the routes of the table, which is made first.
 func init() {
 	of := func(r Route, words ...string) wording.Form {
-		return wording.Form{Call: r.Name, Words: words, Fields: map[string]string{"ref": "refs", "with": "participant"}, Body: "body"}
+		return wording.Form{Call: r.Name, Words: words, Body: "body"}
 	}
 	door = wording.Door{
 		Forms: map[string]wording.Form{
@@ -61,7 +61,7 @@ func init() {
 			"peers": of(Peers.Route), "events": of(Events.Route), "policy show": of(Policy.Route), "verify": of(Verify.Route), "rebuild": of(Rebuild.Route),
 		},
 		// An answer says why without being asked, and a payload is no file here.
-		Flags: map[string]string{"why": "", "payload": "", "timeout": "within_us"},
+		Flags: map[string]string{"why": "", "payload": "", "timeout": "within_us", "ref": "refs", "with": "participant"},
 		Also: strings.NewReplacer("--as or DECKLOG_AS", "as", "--as and DECKLOG_AS", "as",
 			"The answer comes into your context by itself", "Fetch the answer with POST /v1/wait", "The label comes into your context by itself", "Fetch the label with POST /v1/wait"),
 		Value:     valueOf,

@@ -31,6 +31,7 @@ func TestACommandIsWrittenAsTheRequestThatItIs(t *testing.T) {
 		"ask for fewer, and for the rest with --cursor":                         `ask for fewer, and for the rest with cursor`,
 		"leave out --as, or use a token of b-1: decklog token create --for b-1": `leave out as, or use a token of b-1: on the command line: decklog token create --for b-1`,
 		"name who is acting with --as or DECKLOG_AS":                            `name who is acting with as`,
+		"attach the passage with --ref":                                         `attach the passage with refs`,
 		"write it after --, or give it on standard input with -":                `write it in body`,
 		"go on. The answer comes into your context by itself.":                  `go on. Fetch the answer with POST /v1/wait.`,
 		"take another key for another message; the first one stands":            `take another key for another message; the first one stands`,
@@ -62,7 +63,7 @@ func TestTheExampleOfEveryRefusalIsARequestThatItsRouteTakes(t *testing.T) {
 		taken := false
 		mux := http.NewServeMux()
 		for _, route := range Routes() {
-			mux.HandleFunc(route.Method+" "+route.Path, func(_ http.ResponseWriter, req *http.Request) {
+			mux.HandleFunc(route.Pattern(), func(_ http.ResponseWriter, req *http.Request) {
 				in, err := route.Gather(req.PathValue, req.URL.Query(), []byte(body))
 				if err != nil {
 					t.Errorf("%s: %v", r.Example, err)

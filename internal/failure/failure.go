@@ -21,7 +21,7 @@ type Failure struct {
 // coded is an error that knows its code and fix.
 type coded struct {
 	Failure
-	cause error
+	cause error // nil: it is one of another process, and its code stands for none of ours
 }
 
 func (c coded) Error() string { return c.Message }
@@ -66,11 +66,6 @@ func Of(err error) Failure {
 	return Failure{Code: "failed", Message: err.Error(), Fix: "try again; if it stays, run `decklog verify`"}
 }
 
-// told is a failure that another process told of.
-type told struct{ Failure }
-
-func (t told) Error() string { return t.Message }
-
 // Error is the failure as an error, which is also the error that its code stands
 // for: what happened to a ledger elsewhere is told apart as if it were here.
 func (f Failure) Error() error {
@@ -79,5 +74,5 @@ func (f Failure) Error() error {
 			return coded{f, k.is}
 		}
 	}
-	return coded{f, told{f}}
+	return coded{f, nil}
 }

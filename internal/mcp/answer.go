@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"decklog/commands"
+	"decklog/internal/failure"
 	"decklog/internal/render"
 )
 
@@ -66,15 +67,9 @@ func refuse(r *commands.Refusal) answer {
 	return fitting(answer{text: text, data: map[string]any{"refusal": v}, isError: true})
 }
 
-// failure is what the machine failed at.
-type failure struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Fix     string `json:"fix"`
-}
-
+// fail is what the machine failed at.
 func fail(code, message, fix string) answer {
-	f := failure{code, inTools(message), inTools(fix)}
+	f := failure.Failure{Code: code, Message: inTools(message), Fix: inTools(fix)}
 	if better := failureFixes[code]; better != "" {
 		f.Fix = better
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"decklog/internal/failure"
 	"decklog/internal/ops"
 )
 
@@ -146,22 +147,21 @@ const sessionHeader = "Mcp-Session-Id"
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	guest, err := d.who(r)
 	if err != nil {
-		code, message, fix := d.Failure(err)
-		sayFailure(w, http.StatusUnauthorized, failure{code, message, fix})
+		sayFailure(w, http.StatusUnauthorized, failure.Of(err))
 		return
 	}
 	if !d.enter() {
-		sayFailure(w, http.StatusServiceUnavailable, failure{"shutdown", "the server is about to end", "make the request again"})
+		sayFailure(w, http.StatusServiceUnavailable, failure.Failure{Code: "shutdown", Message: "the server is about to end", Fix: "make the request again"})
 		return
 	}
 	defer d.leave()
 	body, status := readBody(w, r)
 	switch status {
 	case http.StatusRequestEntityTooLarge:
-		sayFailure(w, status, failure{"request_too_large", fmt.Sprintf("the body has more than %d bytes", BodyBytesMax), "say less in one request; nothing was recorded"})
+		sayFailure(w, status, failure.Failure{Code: "request_too_large", Message: fmt.Sprintf("the body has more than %d bytes", BodyBytesMax), Fix: "say less in one request; nothing was recorded"})
 		return
 	case http.StatusBadRequest:
-		sayFailure(w, status, failure{"request_incomplete", "the body could not be read to its end; nothing was recorded", "send it again, whole"})
+		sayFailure(w, status, failure.Failure{Code: "request_incomplete", Message: "the body could not be read to its end; nothing was recorded", Fix: "send it again, whole"})
 		return
 	}
 	said := listen(body)
@@ -201,7 +201,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // sayFailure answers a request that reached no tool.
-func sayFailure(w http.ResponseWriter, status int, f failure) {
+func sayFailure(w http.ResponseWriter, status int, f failure.Failure) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": f}) // who went away is not told

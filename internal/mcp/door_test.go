@@ -23,6 +23,7 @@ import (
 
 	"decklog/events"
 	"decklog/internal/callers"
+	"decklog/internal/failure"
 	"decklog/internal/memory"
 	"decklog/internal/ops"
 	"decklog/internal/stamp"
@@ -72,7 +73,6 @@ func newHouse(t *testing.T) *house {
 	}}
 	h.door = NewDoor(Config{
 		Callers: h.callers, Version: "test", Now: func() time.Time { return now().Std() }, Stderr: io.Discard,
-		Failure: func(err error) (code, message, fix string) { return "no_token", err.Error(), "send a token" },
 	}, h.guest)
 	h.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.around != nil {
@@ -922,7 +922,7 @@ func TestARequestThatReachesNoToolIsToldInJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said struct{ Error failure }
+		var said struct{ Error failure.Failure }
 		err = json.NewDecoder(res.Body).Decode(&said)
 		_ = res.Body.Close()
 		if err != nil || res.StatusCode != c.status || said.Error.Code == "" || said.Error.Fix == "" || res.Header.Get("Content-Type") != "application/json; charset=utf-8" {

@@ -15,7 +15,7 @@ func inTools(text string) string { return toolDoor.Text(text) }
 
 var toolDoor = wording.Door{
 	Forms: map[string]wording.Form{
-		"send":            {Call: "decklog_send", Fields: map[string]string{"ref": "refs"}, Body: "body"},
+		"send":            {Call: "decklog_send", Body: "body"},
 		"edit":            {Call: "decklog_edit", Words: []string{"message"}, Body: "body"},
 		"inbox":           {Call: "decklog_inbox"},
 		"thread":          {Call: "decklog_thread", Words: []string{"id"}},
@@ -34,7 +34,7 @@ var toolDoor = wording.Door{
 		"ack":             {Call: "decklog_ack", Words: []string{"message", "ack"}},
 	},
 	// No tool takes an as: it is the server's.
-	Flags: map[string]string{"as": "", "timeout": "timeout_seconds"},
+	Flags: map[string]string{"as": "", "timeout": "timeout_seconds", "ref": "refs"},
 	Value: func(field, text string) (any, bool) {
 		switch field {
 		case "refs":

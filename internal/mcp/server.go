@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"decklog/internal/callers"
+	"decklog/internal/failure"
 	"decklog/internal/ops"
 	"decklog/internal/stamp"
 )
@@ -25,8 +26,6 @@ type Config struct {
 	As      string                         // who all callers are, by whoever configured the server; empty: found out
 	Version string
 	Now     func() time.Time
-	// Failure says an error with its code, and what to do about it.
-	Failure func(error) (code, message, fix string)
 	Stderr  io.Writer
 }
 
@@ -253,7 +252,8 @@ func (s *Server) handler(t tool) mcp.ToolHandler {
 		a, err := s.run(ctx, v, t, claims, given)
 		if err != nil {
 			fmt.Fprintf(s.Stderr, "decklog mcp: %s: %v\n", t.name, err)
-			a = fail(s.Failure(err))
+			f := failure.Of(err)
+			a = fail(f.Code, f.Message, f.Fix)
 		}
 		return a.result(), nil
 	}

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"fmt"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"decklog/events"
@@ -23,7 +25,7 @@ func newPresent(m *Metrics) *present {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("decklog_"+name, help, labels, nil)
 	}
-	const oldest = " Looked for among the 1000 oldest open items."
+	oldest := fmt.Sprintf(" Looked for among the %d oldest open items.", OwedScanMax)
 	return &present{
 		m:           m,
 		readable:    desc("ledger_readable", "Whether the ledger and its views could be read for this answer: 1 or 0. Where they could not, what comes from them is absent."),

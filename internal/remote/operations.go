@@ -226,6 +226,15 @@ func isContext(err error) bool {
 // errAgain says that the answer broke off between two lines.
 var errAgain = errors.New("the answer broke off")
 
+// nextLine reads a line of an answer, the last of which may end without a break.
+func nextLine(body *bufio.Reader) ([]byte, error) {
+	data, err := body.ReadBytes('\n')
+	if err != nil && (len(data) == 0 || !errors.Is(err, io.EOF)) {
+		return nil, errAgain
+	}
+	return data, nil
+}
+
 // The pauses before what broke off is asked for again.
 const (
 	pauseFirst = 20 * time.Millisecond
@@ -263,9 +272,9 @@ func (w *waiting) once(ctx context.Context, q ops.WaitRequest) (ended ops.Waited
 	defer res.Body.Close()
 	body := bufio.NewReader(res.Body)
 	for {
-		data, err := body.ReadBytes('\n')
-		if err != nil && (len(data) == 0 || !errors.Is(err, io.EOF)) {
-			return ended, nil, errAgain
+		data, err := nextLine(body)
+		if err != nil {
+			return ended, nil, err
 		}
 		var line struct {
 			api.WaitLine
@@ -466,9 +475,9 @@ func (c *Client) eventsOnce(q ops.EventsRequest, visit func(events.Recorded) err
 	defer res.Body.Close()
 	body := bufio.NewReaderSize(res.Body, 64<<10)
 	for {
-		data, err := body.ReadBytes('\n')
-		if err != nil && (len(data) == 0 || !errors.Is(err, io.EOF)) {
-			return last, nil, errAgain
+		data, err := nextLine(body)
+		if err != nil {
+			return last, nil, err
 		}
 		var line struct {
 			answered

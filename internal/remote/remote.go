@@ -184,7 +184,7 @@ func (c *Client) openEach(ctx context.Context, r *api.Route, each func() (q any,
 		patience = c.Patience
 	}
 	q, _ := each()
-	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for wait := pauseFirst; ; wait = min(2*wait, pauseMost) {
 		res, err := c.attempt(ctx, r, q, claims, accept, began)
 		if errors.As(err, new(unasked)) {
 			return nil, err
@@ -196,6 +196,7 @@ func (c *Client) openEach(ctx context.Context, r *api.Route, each func() (q any,
 		case err == nil && !passing(res):
 			return res, nil
 		case ctx.Err() != nil:
+			drop(res)
 			return nil, ctx.Err()
 		case time.Since(began)+wait > patience && err == nil:
 			return res, nil
@@ -205,9 +206,7 @@ func (c *Client) openEach(ctx context.Context, r *api.Route, each func() (q any,
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			if err == nil {
-				_ = res.Body.Close()
-			}
+			drop(res)
 			return nil, ctx.Err()
 		}
 		var again bool
@@ -216,9 +215,15 @@ func (c *Client) openEach(ctx context.Context, r *api.Route, each func() (q any,
 			return res, nil
 		case !again:
 			return nil, c.unreached(r, err)
-		case err == nil:
-			_ = res.Body.Close()
 		}
+		drop(res)
+	}
+}
+
+// drop lets an answer go; nil: there was none.
+func drop(res *http.Response) {
+	if res != nil {
+		_ = res.Body.Close()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"decklog/events"
@@ -24,14 +25,31 @@ const HeartbeatEvery = 15 * time.Second
 // TokenEvery is how often a stream looks whether its token is still good.
 const TokenEvery = 2 * time.Second
 
-// Why a stream ended, as its last event says.
+// Why a subscriber is no more, as the last event of a stream says and the metrics do.
 const (
-	ReasonShutdown = "shutdown" // the server ends; come back, with the last id
-	ReasonToken    = "token"    // the token is good no more
-	ReasonStalled  = "stalled"  // the client took nothing for too long; it is not told
-	ReasonGone     = "gone"     // the client went
-	ReasonFailed   = "failed"   // the ledger could not be read
+	reasonShutdown = "shutdown" // the server ends; come back, with the last id
+	reasonToken    = "token"    // the token is good no more
+	reasonStalled  = "stalled"  // the client took nothing for too long; it is not told
+	reasonGone     = "gone"     // the client went
+	reasonFailed   = "failed"   // the ledger could not be read
+	reasonRefused  = "refused"  // what was asked for was none
+	reasonEnded    = "ended"    // it came to its end
 )
+
+// reasonOf says why a subscriber is no more, of whom an error was the last.
+func (s *Server) reasonOf(ctx context.Context, err error) string {
+	switch {
+	case s.life.Err() != nil, errors.Is(err, errEnds):
+		return reasonShutdown
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return reasonStalled
+	case errors.Is(err, errToken):
+		return reasonToken
+	case ctx.Err() != nil, errors.Is(err, errGone), errors.As(err, new(writeError)):
+		return reasonGone
+	}
+	return reasonFailed
+}
 
 // events streams the ledger from a position on. Nothing is kept for a client: it
 // is at a position, and reads on from there as fast as it takes. So a slow one
@@ -148,10 +166,10 @@ func (f *follower) follow(req *http.Request) (reason string) {
 		switch {
 		case refused != nil && !f.told:
 			f.refuse(f.w, req, refused)
-			return "refused"
+			return reasonRefused
 		case err != nil && !f.told:
 			f.fail(f.w, err)
-			return ReasonFailed
+			return reasonFailed
 		case err != nil:
 			return f.over(ctx, err)
 		}
@@ -162,7 +180,7 @@ func (f *follower) follow(req *http.Request) (reason string) {
 			return f.over(ctx, err)
 		}
 		if f.q.Wait != nil && !*f.q.Wait {
-			return "ended"
+			return reasonEnded
 		}
 		f.q.From = last + 1
 		end, err := f.desk.End()
@@ -204,19 +222,8 @@ func (f *follower) rest(ctx context.Context, after events.Position) error {
 
 // over says why a stream ends, also to the client if it still listens.
 func (f *follower) over(ctx context.Context, err error) (reason string) {
-	switch {
-	case f.life.Err() != nil, errors.Is(err, errEnds):
-		reason = ReasonShutdown
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return ReasonStalled
-	case errors.Is(err, errToken):
-		reason = ReasonToken
-	case ctx.Err() != nil, errors.Is(err, errGone):
-		return ReasonGone
-	case errors.As(err, new(writeError)):
-		return ReasonGone
-	default:
-		reason = ReasonFailed
+	if reason = f.reasonOf(ctx, err); reason == reasonStalled || reason == reasonGone {
+		return reason
 	}
 	said, err := encode(map[string]any{"reason": reason, "error": f.why(reason, err)})
 	if err == nil {
@@ -227,9 +234,9 @@ func (f *follower) over(ctx context.Context, err error) (reason string) {
 
 func (f *follower) why(reason string, err error) failure.Failure {
 	switch reason {
-	case ReasonShutdown:
+	case reasonShutdown:
 		return failure.Failure{Code: "shutdown", Message: "the server ends", Fix: "connect again, with Last-Event-ID"}
-	case ReasonToken:
+	case reasonToken:
 		return failure.Failure{Code: "bad_token", Message: "the token is good no more", Fix: "connect again with another one, and with Last-Event-ID"}
 	}
 	return failureOf(err)
@@ -273,12 +280,12 @@ func (f *follower) flush() error {
 
 // oneLine keeps a name of a newer program's event from being more than a name.
 func oneLine(name string) string {
-	return string(bytes.Map(func(r rune) rune {
+	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return -1
 		}
 		return r
-	}, []byte(name)))
+	}, name)
 }
 
 // writeError is a failure to write to the client.

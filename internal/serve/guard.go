@@ -76,22 +76,15 @@ type Rule struct {
 	BodyBytesMax int64
 }
 
-// RuleOf is what a route of the table asks for.
-func RuleOf(r *api.Route) Rule {
-	switch r.Access {
-	case api.Read:
-		return Rule{Needs: token.Read}
-	case api.Machine:
-		return Rule{Needs: token.Write, Machine: true}
-	}
-	return Rule{Needs: token.Write}
-}
-
 // Rules are what the routes of the table ask for, by their patterns.
 func Rules() map[string]Rule {
 	rules := map[string]Rule{}
 	for _, r := range api.Routes() {
-		rules[r.Method+" "+r.Path] = RuleOf(r)
+		rule := Rule{Needs: token.Write, Machine: r.Access == api.Machine}
+		if r.Access == api.Read {
+			rule.Needs = token.Read
+		}
+		rules[r.Pattern()] = rule
 	}
 	return rules
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"decklog/internal/api"
 	"decklog/internal/failure"
 	"decklog/internal/token"
 )
@@ -16,10 +17,9 @@ import (
 // and not whether an id or a path exists that the caller may not see.
 type Fault struct {
 	Status int
-	failure.Failure
-	Example string
-	retry   time.Duration // after which it may be tried again
-	bearer  bool          // a token would help
+	api.Failure
+	retry  time.Duration // after which it may be tried again
+	bearer bool          // a token would help
 }
 
 func (f *Fault) Error() string { return f.Code + ": " + f.Message }
@@ -39,10 +39,7 @@ func (f *Fault) answer(w http.ResponseWriter, body bool) {
 	}
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	b, err := json.Marshal(map[string]any{"error": struct {
-		failure.Failure
-		Example string `json:"example,omitempty"`
-	}{f.Failure, f.Example}})
+	b, err := json.Marshal(map[string]any{"error": f.Failure})
 	if err != nil {
 		panic(err) // strings can be written
 	}
@@ -55,7 +52,7 @@ func (f *Fault) answer(w http.ResponseWriter, body bool) {
 }
 
 func fault(status int, code, message, fix string) *Fault {
-	return &Fault{Status: status, Failure: failure.Failure{Code: code, Message: message, Fix: fix}}
+	return &Fault{Status: status, Failure: api.Failure{Failure: failure.Failure{Code: code, Message: message, Fix: fix}}}
 }
 
 const tokenFix = "give a token of `decklog token create` in the header Authorization: Bearer TOKEN; decklog's own commands take it from DECKLOG_TOKEN"

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -36,25 +37,18 @@ type Limits struct {
 const LargeBytes = 1 << 20
 
 func (l Limits) orDefaults() Limits {
-	orDefault(&l.HeaderBytesMax, 16<<10)
-	orDefault(&l.BodyBytesMax, 17<<20)
-	orDefault(&l.HeaderMax, 5*time.Second)
-	orDefault(&l.BodyMax, 30*time.Second)
-	orDefault(&l.WriteMax, time.Minute)
-	orDefault(&l.IdleMax, 2*time.Minute)
-	orDefault(&l.ConnectionsMax, 16<<10)
-	orDefault(&l.RequestsPerToken, 128)
-	orDefault(&l.FailuresMax, 20)
-	orDefault(&l.FailureEvery, 3*time.Second)
-	orDefault(&l.LargeBodies, 8)
+	l.HeaderBytesMax = cmp.Or(l.HeaderBytesMax, 16<<10)
+	l.BodyBytesMax = cmp.Or(l.BodyBytesMax, 17<<20)
+	l.HeaderMax = cmp.Or(l.HeaderMax, 5*time.Second)
+	l.BodyMax = cmp.Or(l.BodyMax, 30*time.Second)
+	l.WriteMax = cmp.Or(l.WriteMax, time.Minute)
+	l.IdleMax = cmp.Or(l.IdleMax, 2*time.Minute)
+	l.ConnectionsMax = cmp.Or(l.ConnectionsMax, 16<<10)
+	l.RequestsPerToken = cmp.Or(l.RequestsPerToken, 128)
+	l.FailuresMax = cmp.Or(l.FailuresMax, 20)
+	l.FailureEvery = cmp.Or(l.FailureEvery, 3*time.Second)
+	l.LargeBodies = cmp.Or(l.LargeBodies, 8)
 	return l
-}
-
-func orDefault[T comparable](v *T, otherwise T) {
-	var none T
-	if *v == none {
-		*v = otherwise
-	}
 }
 
 // Server is an HTTP server with the guard's limits.

@@ -25,15 +25,24 @@ import (
 	"decklog/projections"
 )
 
-// streams fails when it is told of a wait, if it is to.
-type streams struct{ fails atomic.Bool }
+// streams fails when it is told of a wait, if it is to, and passes on why each went.
+type streams struct {
+	fails atomic.Bool
+	why   chan string
+}
 
 func (s *streams) Opened(string) {
 	if s.fails.Load() {
 		panic("told of a stream")
 	}
 }
-func (s *streams) Closed(string, string) {}
+
+func (s *streams) Closed(_, reason string) {
+	select {
+	case s.why <- reason:
+	default: // nobody asks
+	}
+}
 
 // manned is a server with the machine's token, and alice's standing instruction out
 // of the way.
@@ -41,6 +50,7 @@ type manned struct {
 	*door
 	desk    *ops.Ops
 	machine string
+	core    *serve.Server
 	streams streams
 }
 
@@ -73,11 +83,12 @@ func man(t *testing.T, ledger ops.Ledger) *manned {
 	m.door = &door{T: t, tokens: token.Open(folder), log: &lines{}}
 	log := slog.New(slog.NewTextHandler(m.log, nil))
 	m.guard = serve.NewGuard(serve.GuardConfig{Tokens: m.tokens, Now: m.desk.World.Now, Log: log})
-	server := serve.New(serve.Config{Ops: m.desk, Who: serve.Who, Good: m.guard.Good, Log: log, Streams: &m.streams})
-	t.Cleanup(server.Wait)
-	t.Cleanup(server.Close)
+	m.streams.why = make(chan string, 1)
+	m.core = serve.New(serve.Config{Ops: m.desk, Who: serve.Who, Good: m.guard.Good, Log: log, Streams: &m.streams})
+	t.Cleanup(m.core.Wait)
+	t.Cleanup(m.core.Close)
 	mux := http.NewServeMux()
-	server.Register(mux)
+	m.core.Register(mux)
 	rules := serve.Rules()
 	m.door.serve(nil, nil, m.guard.Around(mux, func(pattern string) serve.Rule { return rules[pattern] }))
 	return m
@@ -165,6 +176,39 @@ func TestAClientMayConfirmWithACommandOfItsOwn(t *testing.T) {
 	m.confirms(came.Lease, `{"as":"`+alice+`","command":"01a22e58-34a8-753d-901f-757b6505aad7"}`)
 	if l := line(); l.Ended == nil || l.Ended.TimedOut || len(l.Ended.Messages) != 1 {
 		t.Errorf("it ended with %+v", l)
+	}
+}
+
+// A ledger that cannot be read is one reason, and raises an alert: who only went, or
+// was there when the server ended, is none of it.
+func TestWhyAWaitIsNoMoreIsTold(t *testing.T) {
+	for why, ends := range map[string]func(*manned, *wire, events.LeaseID){
+		"gone":     func(_ *manned, w *wire, _ events.LeaseID) { w.Close() },
+		"shutdown": func(m *manned, _ *wire, _ events.LeaseID) { m.core.Close() },
+		"ended":    func(m *manned, _ *wire, lease events.LeaseID) { m.confirms(lease, `{"as":"`+alice+`"}`) },
+	} {
+		t.Run(why, func(t *testing.T) {
+			m := man(t, memory.New(projections.Project))
+			w := m.raw()
+			_, line := m.waits(w, "HTTP/1.1", `{"as":"`+alice+`"}`, "")
+			m.send(ops.SendRequest{To: alice, Intent: "inform", Body: []byte("Hello.")})
+			came := line().Came
+			if came == nil || came.Lease == "" {
+				t.Fatalf("what came is %+v", came)
+			}
+			ends(m, w, came.Lease)
+			if told := until(t, m.streams.why); told != why {
+				t.Errorf("it is told of as %q", told)
+			}
+		})
+	}
+	m := man(t, memory.New(projections.Project))
+	m.waits(m.raw(), "HTTP/1.1", `{"as":"`+alice+`"}`, "")
+	if err := m.desk.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if told := until(t, m.streams.why); told != "failed" {
+		t.Errorf("of a ledger that was closed it is told as %q", told)
 	}
 }
 

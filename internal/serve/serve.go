@@ -22,10 +22,6 @@ import (
 	"decklog/internal/token"
 )
 
-// Bound is how long a request may wait for something to happen before it is
-// answered that nothing did; its client asks again.
-const Bound = api.Bound
-
 // ConfirmWithin is how long a wait holds for the confirm of what it showed.
 const ConfirmWithin = time.Minute
 
@@ -82,7 +78,7 @@ func (s *Server) Wait() { s.waits.Wait() }
 // Register puts the table's routes on a mux.
 func (s *Server) Register(mux *http.ServeMux) {
 	for _, r := range api.Routes() {
-		mux.Handle(r.Method+" "+r.Path, s.Handler(r))
+		mux.Handle(r.Pattern(), s.Handler(r))
 	}
 	s.open(mux)
 }
@@ -128,7 +124,7 @@ func (s *Server) Handler(r *api.Route) http.Handler {
 // bounded is the context of a request that may wait: it ends with the request,
 // with the server, or at the bound.
 func (s *Server) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, Bound)
+	ctx, cancel := context.WithTimeout(ctx, api.Bound)
 	stop := context.AfterFunc(s.life, cancel)
 	return ctx, func() { stop(); cancel() }
 }

@@ -123,7 +123,7 @@ func (s *Server) panicked(p any) {
 // waitInLines waits for as long as the client is there and its token good, up to
 // the bound.
 func (s *Server) waitInLines(ctx context.Context, write func(any) error, who token.Token, desk *ops.Ops, q api.WaitRequest, own bool) {
-	reason := "failed"
+	reason := reasonFailed // where it panics
 	s.opened("wait")
 	defer func() { s.closed("wait", reason) }()
 	ctx, stop := s.watch(ctx, who)
@@ -133,14 +133,15 @@ func (s *Server) waitInLines(ctx context.Context, write func(any) error, who tok
 	wait, end := api.Bounded(wait, q.Within)
 	defer end()
 	q.Confirms = true
-	q.Began = func(at events.Position) error { return write(api.WaitLine{Began: &at}) }
+	say := func(l api.WaitLine) error { return wrote(write(l)) }
+	q.Began = func(at events.Position) error { return say(api.WaitLine{Began: &at}) }
 	ended, refused, err := desk.Wait(wait, q.WaitRequest, func(came ops.Waited) error {
 		if came.Lease == "" {
-			return write(api.WaitLine{Came: &came})
+			return say(api.WaitLine{Came: &came})
 		}
 		confirmed, end := s.confirmed.expect(came.Lease)
 		defer end()
-		if err := write(api.WaitLine{Came: &came}); err != nil {
+		if err := say(api.WaitLine{Came: &came}); err != nil {
 			return err
 		}
 		late := time.NewTimer(ConfirmWithin)
@@ -163,17 +164,15 @@ func (s *Server) waitInLines(ctx context.Context, write func(any) error, who tok
 	switch {
 	case err != nil:
 		_ = write(map[string]any{"error": failureOf(err)})
-		if errors.Is(err, errToken) {
-			reason = ReasonToken
-		}
+		reason = s.reasonOf(ctx, err)
 	case refused != nil:
 		if !own {
 			refused = api.Refused(refused)
 		}
-		_ = write(api.WaitLine{Refusal: refused})
-		reason = "refused"
+		_ = say(api.WaitLine{Refusal: refused})
+		reason = reasonRefused
 	default:
-		_ = write(api.WaitLine{Ended: &ended})
-		reason = "ended"
+		_ = say(api.WaitLine{Ended: &ended})
+		reason = reasonEnded
 	}
 }

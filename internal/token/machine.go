@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"decklog/events"
 )
@@ -24,7 +23,7 @@ var ErrNoMachine = errors.New("this machine has no token beside the ledger")
 // OfMachine reads the machine's own token beside a ledger. Where there is none,
 // or who asks may not read it, the error is [ErrNoMachine].
 func OfMachine(folder string) (string, error) {
-	var c cache
+	var c cache[string]
 	found, err := c.read(filepath.Join(folder, MachineFileName), parseMachine)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
@@ -32,7 +31,7 @@ func OfMachine(folder string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("read the machine's token: %w", err)
 	}
-	return found.(string), nil
+	return found, nil
 }
 
 // MakeMachine is the machine's own token, made now where there is none. Of
@@ -58,12 +57,12 @@ func MakeMachine(folder string) (string, error) {
 	return made, nil
 }
 
-func parseMachine(b []byte) (any, error) {
+func parseMachine(b []byte) (string, error) {
 	line := string(bytes.TrimSpace(b))
 	if IDIn(line) != machineID {
-		return nil, errors.New("it holds no token; remove it, and `decklog serve` makes a new one")
+		return "", errors.New("it holds no token; remove it, and `decklog serve` makes a new one")
 	}
-	return strings.Clone(line), nil
+	return line, nil
 }
 
 func (t *Tokens) checkMachine(given [sha256.Size]byte) (Token, error) {
@@ -74,7 +73,7 @@ func (t *Tokens) checkMachine(given [sha256.Size]byte) (Token, error) {
 	case err != nil:
 		return Token{}, err
 	}
-	if hash := hashOf(found.(string)); subtle.ConstantTimeCompare(hash[:], given[:]) != 1 {
+	if hash := hashOf(found); subtle.ConstantTimeCompare(hash[:], given[:]) != 1 {
 		return Token{}, ErrUnknown
 	}
 	return Token{ID: machineID, Participant: Machine, Scope: Write, Created: events.At(t.machine.date())}, nil

@@ -37,7 +37,8 @@ const (
 type Tokens struct {
 	dir string
 
-	given, machine cache
+	given   cache[[]kept]
+	machine cache[string]
 }
 
 // Open gives the tokens in a ledger's folder; nothing is read or made before it
@@ -173,14 +174,11 @@ func (t *Tokens) Check(text string, now events.Time) (Token, error) {
 // all are the tokens as they lie in the file now. The list is shared: whoever
 // changes it clones it first.
 func (t *Tokens) all() ([]kept, error) {
-	found, err := t.given.read(filepath.Join(t.dir, FileName), func(b []byte) (any, error) { return parse(b) })
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	found, err := t.given.read(filepath.Join(t.dir, FileName), parse)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	case err != nil:
-		return nil, err
 	}
-	return found.([]kept), nil
+	return found, err
 }
 
 func parse(b []byte) ([]kept, error) {
@@ -268,11 +266,11 @@ func replace(path string, b []byte) error {
 }
 
 // cache is what was read of a file, for as long as the file is the same.
-type cache struct {
+type cache[T any] struct {
 	mu      sync.Mutex
 	info    fs.FileInfo // of what was read; nil: nothing was
 	settled bool
-	found   any
+	found   T
 }
 
 // settles is how old a file's date must be for a change to show in it: within
@@ -281,7 +279,7 @@ const settles = 2 * time.Second
 
 // read gives what parse makes of the file. It is not there: fs.ErrNotExist. It
 // cannot be read, or is not its owner's alone: ErrDamaged.
-func (c *cache) read(path string, parse func([]byte) (any, error)) (any, error) {
+func (c *cache[T]) read(path string, parse func([]byte) (T, error)) (none T, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, err := os.Lstat(path)
@@ -289,11 +287,11 @@ func (c *cache) read(path string, parse func([]byte) (any, error)) (any, error) 
 		now.Size() == c.info.Size() && now.Mode() == c.info.Mode() {
 		return c.found, nil
 	}
-	c.info, c.found = nil, nil
+	c.info, c.found = nil, none
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return none, err
 	}
-	damaged := func(err error) (any, error) { return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err) }
+	damaged := func(err error) (T, error) { return none, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err) }
 	if err != nil {
 		return damaged(err)
 	}
@@ -302,7 +300,7 @@ func (c *cache) read(path string, parse func([]byte) (any, error)) (any, error) 
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return none, err
 	}
 	if err != nil {
 		return damaged(err)
@@ -328,7 +326,7 @@ func (c *cache) read(path string, parse func([]byte) (any, error)) (any, error) 
 }
 
 // date is that of the file as it was read last.
-func (c *cache) date() time.Time {
+func (c *cache[T]) date() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.info == nil {

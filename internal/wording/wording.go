@@ -4,6 +4,7 @@
 package wording
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,11 +13,10 @@ import (
 
 // Form is how the words of a command become the fields of a call.
 type Form struct {
-	Call   string            // what is called
-	Given  []Field           // what the command itself says
-	Words  []string          // the fields of its arguments, in their order
-	Fields map[string]string // those of its flags, where they differ
-	Body   string            // the field of what stands behind --
+	Call  string   // what is called
+	Given []Field  // what the command itself says
+	Words []string // the fields of its arguments, in their order
+	Body  string   // the field of what stands behind --
 }
 
 // Field is a field of a call, with its value.
@@ -29,8 +29,8 @@ type Field struct {
 type Door struct {
 	// Forms are the commands that it has, by their first word or two.
 	Forms map[string]Form
-	// Flags are the fields of flags in a text, where they differ; a flag that is
-	// empty here stays as it is, and is left out of a call.
+	// Flags are the fields of flags, where they differ; a flag that is empty here
+	// stays as it is in a text, and is left out of a call.
 	Flags map[string]string
 	// Value gives the value of a field that is no text; nil, or false: it is one.
 	Value func(field, text string) (any, bool)
@@ -77,15 +77,16 @@ func (d Door) Text(text string) string {
 // flags writes the flags in a text as the fields that they are.
 func (d Door) flags(text string) string {
 	return flags.ReplaceAllStringFunc(text, func(found string) string {
-		name := strings.TrimPrefix(found, "--")
-		switch field, differs := d.Flags[name]; {
-		case differs && field == "":
-			return found
-		case differs:
-			return field
-		}
-		return strings.ReplaceAll(name, "-", "_")
+		return cmp.Or(d.field(strings.TrimPrefix(found, "--")), found)
 	})
+}
+
+// field is the field that a flag is; empty where it is none here.
+func (d Door) field(flag string) string {
+	if field, differs := d.Flags[flag]; differs {
+		return field
+	}
+	return strings.ReplaceAll(flag, "-", "_")
 }
 
 // call writes a command as a call; as it is where the door has none.
@@ -146,13 +147,7 @@ func (d Door) fields(f Form, rest []string) (fields []Field, ok bool) {
 		word := rest[0]
 		rest = rest[1:]
 		name, isFlag := strings.CutPrefix(word, "--")
-		field := strings.ReplaceAll(name, "-", "_")
-		if differs, is := d.Flags[name]; is {
-			field = differs
-		}
-		if f.Fields[name] != "" {
-			field = f.Fields[name]
-		}
+		field := d.field(name)
 		switch {
 		case word == "--":
 			if f.Body == "" {
