@@ -14,15 +14,16 @@ import (
 var release = "dev"
 
 func main() {
-	env := newEnv()
 	// A ledger that is served elsewhere is reached by the program that can speak
-	// to it. It gets the whole command line, before any of it was read.
-	if cli.Served(cli.LedgerOf(env.Args, env.Environ)) {
-		err := program.Daemon(append([]string{"cli"}, env.Args...)...)
+	// to it. It gets the whole command line, before any of it was read, and looks
+	// around itself.
+	args := os.Args[1:]
+	if cli.Served(cli.LedgerOf(args, os.Getenv)) {
+		err := program.Daemon(append([]string{"cli"}, args...)...)
 		fmt.Fprintf(os.Stderr, "decklog: no_daemon: %v\nFix: put decklogd beside decklog, or on PATH: `make build` makes both\n", err)
 		os.Exit(cli.ExitFailed)
 	}
-	os.Exit(cli.Main(env))
+	os.Exit(cli.Main(newEnv()))
 }
 
 // newEnv is the program's surroundings as they are.

@@ -63,8 +63,11 @@ func TestScenarios(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var faults sync.Map
+			var faults, told sync.Map
 			t.Cleanup(func() {
+				if mode == "sqlite" && !narrowed() {
+					everyScenarioTold(t, &told)
+				}
 				faults.Range(func(what, _ any) bool { t.Error(what); return true })
 				if mode == "http" && !t.Failed() && !narrowed() {
 					everyOperationAnswered(t)
@@ -81,7 +84,7 @@ func TestScenarios(t *testing.T) {
 					e.Setenv("HOME", e.WorkDir)
 					e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 					e.Setenv("USER", surroundings.OSUser())
-					s := &scene{mode: mode, program: program, names: map[string]string{}, work: e.WorkDir, faults: &faults}
+					s := &scene{mode: mode, program: program, names: map[string]string{}, work: e.WorkDir, faults: &faults, told: &told}
 					e.Values[sceneKey{}] = s
 					e.Defer(s.end)
 					return os.WriteFile(clock, []byte(scenarioStart.Format(time.RFC3339Nano)), 0o600)
@@ -103,13 +106,29 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// modes are the ledgers that the scenarios run against.
-var modes = []string{"memory", "sqlite", "program", "unix", "http"}
+// modes are the ledgers that the scenarios run against. None is called as a condition
+// that testscript knows itself, such as unix, which holds in every mode.
+var modes = []string{"memory", "sqlite", "program", "socket", "http"}
 
 // narrowed says that only some scenarios run.
 func narrowed() bool {
 	f := flag.Lookup("test.run")
 	return f != nil && strings.Count(f.Value.String(), "/") > 1
+}
+
+// everyScenarioTold says which scenarios ran nothing on the file, where each can: one
+// that is skipped in every mode proves nothing, and nobody would see it.
+func everyScenarioTold(t *testing.T, told *sync.Map) {
+	files, err := filepath.Glob("../../testdata/scenarios/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		if _, ran := told.Load("script-" + name); !ran {
+			t.Errorf("the scenario %s ran nothing", name)
+		}
+	}
 }
 
 type sceneKey struct{}
@@ -126,11 +145,12 @@ type scene struct {
 	server  *exec.Cmd         // serves the ledger, if somebody does
 	proxy   *described        // stands before it
 	faults  *sync.Map         // what was not as the server describes itself
+	told    *sync.Map         // the folders of the scenarios that ran the program
 }
 
 // serve starts a server of the scenario's ledger, and has the program reach that.
 func (s *scene) serve(ts *testscript.TestScript) {
-	if s.server != nil || s.mode != "unix" && s.mode != "http" {
+	if s.server != nil || s.mode != "socket" && s.mode != "http" {
 		return
 	}
 	s.server = exec.Command(s.program, "serve", "--listen", "127.0.0.1:0", "--json", "--quiet")
@@ -224,6 +244,7 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 func (s *scene) tell(ts *testscript.TestScript, args []string) int {
 	code, stdout, stderr := s.run(ts, args)
 	s.last = stdout
+	s.told.Store(filepath.Base(s.work), true)
 	_, _ = ts.Stdout().Write(stdout)
 	_, _ = ts.Stderr().Write(stderr)
 	return code

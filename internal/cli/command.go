@@ -186,11 +186,7 @@ func Main(env *Env) int {
 }
 
 func (c *Command) main(env *Env, args []string) int {
-	r := &run{
-		Env: env, command: c, flags: flag.NewFlagSet(c.Name, flag.ContinueOnError),
-		values: map[string]*string{}, switches: map[string]*bool{}, lists: map[string]*list{},
-	}
-	c.declare(r)
+	r := c.begin(env)
 	err := r.parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		c.help(env.Stdout)
@@ -217,9 +213,10 @@ func (c *Command) main(env *Env, args []string) int {
 	return code
 }
 
-// LedgerOf is the address of the ledger that a command line names, or else the
-// environment; empty when neither does. It reads no more of the line than that.
-func LedgerOf(args []string, environ func(string) string) string {
+// LedgerOf is the address of the ledger that a command line names, the last time
+// that it names one, or else the environment; empty when neither does. It reads no
+// more of the line than that.
+func LedgerOf(args []string, environ func(string) string) (url string) {
 	for i, arg := range args {
 		if arg == "--" {
 			break
@@ -228,15 +225,16 @@ func LedgerOf(args []string, environ func(string) string) string {
 		if name != "--ledger" && name != "-ledger" {
 			continue
 		}
-		if inline {
-			return value
+		if !inline && i+1 < len(args) {
+			value = args[i+1]
 		}
-		if i+1 < len(args) {
-			return args[i+1]
-		}
+		url = value
 	}
-	return environ("DECKLOG_LEDGER")
+	return or(url, environ("DECKLOG_LEDGER"))
 }
+
+// address is that of the ledger which is meant; empty: the one in the user's data folder.
+func (r *run) address() string { return or(r.url, r.Environ("DECKLOG_LEDGER")) }
 
 // flagError says what is wrong with a flag as the rest of the program writes flags.
 func flagError(err error) error {
@@ -249,19 +247,55 @@ func flagError(err error) error {
 	return err
 }
 
-// again writes the given flags of this run, as they were, for a next one.
+// given are those of these flags that this run was given with something in them, as
+// they were, for a program that goes on with it.
+func (r *run) given(names ...string) (args []string) {
+	r.flags.Visit(func(f *flag.Flag) {
+		if value := f.Value.String(); value != "" && slices.Contains(names, f.Name) {
+			args = append(args, "--"+f.Name+"="+value)
+		}
+	})
+	return args
+}
+
+// again writes the given flags of this run, as they were, for somebody who types a
+// next one into a shell.
 func (r *run) again(names ...string) string {
 	var b strings.Builder
 	r.flags.Visit(func(f *flag.Flag) {
+		value, is := f.Value.String(), r.switches[f.Name] != nil
 		switch {
 		case !slices.Contains(names, f.Name):
-		case f.Value.String() == "true":
+		case is && value == "true":
 			b.WriteString("--" + f.Name + " ")
+		case is:
+			b.WriteString("--" + f.Name + "=" + value + " ")
 		default:
-			b.WriteString("--" + f.Name + " " + f.Value.String() + " ")
+			b.WriteString("--" + f.Name + " " + word(value) + " ")
 		}
 	})
 	return b.String()
+}
+
+// word is a text as one word of a shell's line.
+func word(s string) string {
+	ordinary := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("@%+=:,./_-", c)
+	}
+	if s != "" && strings.IndexFunc(s, func(c rune) bool { return !ordinary(c) }) < 0 {
+		return s
+	}
+	return shellQuote(s)
+}
+
+// begin is a run of the command, with its flags declared.
+func (c *Command) begin(env *Env) *run {
+	r := &run{
+		Env: env, command: c, flags: flag.NewFlagSet(c.Name, flag.ContinueOnError),
+		values: map[string]*string{}, switches: map[string]*bool{}, lists: map[string]*list{},
+	}
+	c.declare(r)
+	return r
 }
 
 // declare makes the flags of a command, those that all have included.
@@ -360,11 +394,7 @@ func readBody(from io.Reader, what string) ([]byte, error) {
 
 // open opens the ledger that the flags and the environment name.
 func (r *run) open() error {
-	url := r.url
-	if url == "" {
-		url = r.Environ("DECKLOG_LEDGER")
-	}
-	desk, beside, err := r.Open(url, r.Env)
+	desk, beside, err := r.Open(r.address(), r.Env)
 	r.beside = beside
 	if err != nil {
 		return err

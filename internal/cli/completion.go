@@ -109,7 +109,7 @@ func zshCompletion() string {
 	var b strings.Builder
 	b.WriteString("#compdef decklog\n_decklog() {\n  local -a commands\n  commands=(\n")
 	for _, c := range All() {
-		fmt.Fprintf(&b, "    %s\n", zshQuote(c.Name+":"+c.Short))
+		fmt.Fprintf(&b, "    %s\n", shellQuote(c.Name+":"+c.Short))
 	}
 	b.WriteString("  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  case \"$words[2] $words[CURRENT-1]\" in\n")
 	for _, name := range sortedChoices() {
@@ -123,7 +123,8 @@ func zshCompletion() string {
 	return b.String()
 }
 
-func zshQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// shellQuote is a text as bash, zsh and any other shell of that family read it.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func fishCompletion() string {
 	var b strings.Builder

@@ -41,7 +41,7 @@ func (r *run) doctor() error {
 	if err != nil {
 		return err
 	}
-	file, fileErr := r.LedgerFile(or(r.url, r.Environ("DECKLOG_LEDGER")))
+	file, fileErr := r.LedgerFile(r.address())
 	report := doctor.Examine(context.Background(), doctor.Patient{
 		Place: place, Environ: r.Environ, Now: r.World.Now, Version: r.Version.Version, Commit: r.Version.Commit,
 		LedgerFile: file, LedgerErr: fileErr, Served: r.served(), PolicyName: PolicyName, Asker: r.asker(),
@@ -60,8 +60,7 @@ func (r *run) doctor() error {
 
 // served is the ledger's address where a `decklog serve` has it; else empty.
 func (r *run) served() string {
-	url := or(r.url, r.Environ("DECKLOG_LEDGER"))
-	if Served(url) {
+	if url := r.address(); Served(url) {
 		return url
 	}
 	return ""

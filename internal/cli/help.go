@@ -99,12 +99,7 @@ func (c *Command) help(w io.Writer) {
 
 // eachFlag visits the command's flags by name.
 func (c *Command) eachFlag(visit func(*flag.Flag)) {
-	r := &run{
-		Env: &Env{}, command: c, flags: flag.NewFlagSet(c.Name, flag.ContinueOnError),
-		values: map[string]*string{}, switches: map[string]*bool{}, lists: map[string]*list{},
-	}
-	c.declare(r)
-	r.flags.VisitAll(func(f *flag.Flag) {
+	c.begin(&Env{}).flags.VisitAll(func(f *flag.Flag) {
 		if !slices.Contains(c.Without, f.Name) {
 			visit(f)
 		}

@@ -142,7 +142,7 @@ func (r *run) place() (install.Place, error) {
 
 // ledgerFolder is the folder of the ledger that is meant, without opening it.
 func (r *run) ledgerFolder() (string, error) {
-	return r.Folder(or(r.url, r.Environ("DECKLOG_LEDGER")))
+	return r.Folder(r.address())
 }
 
 // stateFolder is where the user's programs keep what may be lost.

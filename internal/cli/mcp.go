@@ -21,14 +21,7 @@ DECKLOG_AS whoever configures the server says who all its callers are.`,
 			if err := r.want(0, 0, ""); err != nil {
 				return err
 			}
-			args := []string{"mcp"}
-			if r.url != "" {
-				args = append(args, "--ledger", r.url)
-			}
-			if r.as != "" {
-				args = append(args, "--as", r.as)
-			}
-			return r.daemon(args...)
+			return r.daemon("mcp", "ledger", "as")
 		},
 	}
 }

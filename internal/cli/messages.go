@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -242,11 +243,13 @@ func clip(s string, n int) string {
 	return string(runes[:n-1]) + "…"
 }
 
-func plural(n int, what string) string {
+func plural(n int, what string) string { return pluralOf(n, what, what+"s") }
+
+func pluralOf(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return strconv.Itoa(n) + " " + many
 }
 
 func thread() *Command {

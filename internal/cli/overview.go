@@ -75,10 +75,8 @@ func (r *run) paged(most int, show func(limit int) error) error {
 // sayThreadLine says in a line who drives a thread, and what is open in it.
 func sayThreadLine(t projections.ThreadLine) string {
 	parts := []string{drivenBy(t.Driver), "last " + t.Last.String(), plural(t.Messages, "message")}
-	if t.Turn.State != "final" {
-		for _, p := range t.Turn.Pending {
-			parts = append(parts, fmt.Sprintf("%s writes until %s", p.Who(), p.Until))
-		}
+	for _, p := range t.Turn.Pending {
+		parts = append(parts, fmt.Sprintf("%s writes until %s", p.Who(), p.Until))
 	}
 	if t.Waiting > 0 {
 		parts = append(parts, pluralOf(t.Waiting, "copy", "copies")+" waiting")
@@ -180,13 +178,6 @@ func sayMailboxes(v projections.MailboxesView) string {
 		fmt.Fprintf(&b, "person @%s  %s; %d waiting\n", flat(p.Person), plural(p.Sessions, "session"), p.Waiting)
 	}
 	return b.String()
-}
-
-func pluralOf(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }
 
 func refusals() *Command {

@@ -59,14 +59,7 @@ It ends at SIGTERM or Ctrl-C: streams are told, and what is under way is finishe
 			if (r.str("tls-cert") == "") != (r.str("tls-key") == "") {
 				return misused("--tls-cert and --tls-key belong together")
 			}
-			args := []string{"serve"}
-			if r.url != "" {
-				args = append(args, "--ledger", r.url)
-			}
-			if r.json {
-				args = append(args, "--json")
-			}
-			return r.daemon(append(args, r.given("listen", "socket", "tls-cert", "tls-key", "host", "insecure", "quiet")...)...)
+			return r.daemon("serve", "ledger", "json", "listen", "socket", "tls-cert", "tls-key", "host", "insecure", "quiet")
 		},
 	}
 }
@@ -77,21 +70,9 @@ func Served(url string) bool {
 	return (scheme == "unix" || scheme == "http" || scheme == "https") && rest != ""
 }
 
-// given are the flags of this run, as they were, for a next one.
-func (r *run) given(names ...string) (args []string) {
-	r.flags.Visit(func(f *flag.Flag) {
-		for _, name := range names {
-			if f.Name == name {
-				args = append(args, "--"+name+"="+f.Value.String())
-			}
-		}
-	})
-	return args
-}
-
-// daemon becomes the program that holds what is heavy.
-func (r *run) daemon(args ...string) error {
-	if err := r.Daemon(args...); err != nil {
+// daemon becomes the program that holds what is heavy, with the flags of these names.
+func (r *run) daemon(command string, flags ...string) error {
+	if err := r.Daemon(append([]string{command}, r.given(flags...)...)...); err != nil {
 		return Failed("no_daemon", "put decklogd beside decklog, or on PATH: `make build` makes both", err)
 	}
 	return nil

@@ -58,7 +58,7 @@ func (r *run) status() (view ops.StatusView, err error) {
 	if as == "" {
 		as = r.statusSession()
 	}
-	file, err := r.LedgerFile(or(r.url, r.Environ("DECKLOG_LEDGER")))
+	file, err := r.LedgerFile(r.address())
 	if err != nil {
 		return view, err
 	}

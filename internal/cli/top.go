@@ -23,14 +23,7 @@ where standard output is no terminal, it prints one picture and ends. NO_COLOR i
 			if r.json {
 				return misused("--json is for the views: decklog threads, owed, mailboxes and health have it")
 			}
-			args := []string{"top"}
-			if r.url != "" {
-				args = append(args, "--ledger", r.url)
-			}
-			if r.on("once") {
-				args = append(args, "--once")
-			}
-			return r.daemon(args...)
+			return r.daemon("top", "ledger", "once")
 		},
 	}
 }

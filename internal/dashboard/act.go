@@ -42,6 +42,16 @@ func (v *visit) typed() map[string]string {
 	return kept
 }
 
+// act does what a form asks for, as whoever sent it, and shows what came of it.
+func (v *visit) act(where, about string, do func(ops.Asker) (key string, refused *commands.Refusal, err error)) error {
+	asker, refused := v.asker()
+	if refused != nil {
+		return v.answered(where, about, "", refused, nil)
+	}
+	key, refused, err := do(asker)
+	return v.answered(where, about, key, refused, err)
+}
+
 // answered shows the thread after a command: where it was refused beside the form,
 // else by sending the browser there.
 func (v *visit) answered(where, about, key string, refused *commands.Refusal, err error) error {
@@ -71,22 +81,20 @@ func (v *visit) answered(where, about, key string, refused *commands.Refusal, er
 
 // write sends a message into the thread.
 func (v *visit) write() error {
-	asker, refused := v.asker()
-	key, err := "", error(nil)
-	if refused == nil {
-		key, refused, err = v.send(ops.SendRequest{
+	return v.act("write", "", func(asker ops.Asker) (string, *commands.Refusal, error) {
+		_, key, refused, err := v.send(ops.SendRequest{
 			Asker: asker, To: v.field("to"), ReplyTo: v.field("reply_to"), Intent: v.field("intent"), Body: v.body("body"), Over: v.field("over") != "",
 		})
-	}
-	return v.answered("write", "", key, refused, err)
+		return key, refused, err
+	})
 }
 
 // send sends a message and, as whoever appended a person's message does, asks the
 // classifier about a mention that it may hold.
-func (v *visit) send(q ops.SendRequest) (key string, refused *commands.Refusal, err error) {
-	receipt, refused, err := v.desk.Send(q)
+func (v *visit) send(q ops.SendRequest) (receipt commands.SendReceipt, key string, refused *commands.Refusal, err error) {
+	receipt, refused, err = v.desk.Send(q)
 	if err != nil || refused != nil {
-		return "", refused, err
+		return receipt, "", refused, err
 	}
 	key = "sent"
 	if receipt.Closes {
@@ -104,19 +112,19 @@ func (v *visit) send(q ops.SendRequest) (key string, refused *commands.Refusal, 
 			key = "not-routed"
 		}
 	}
-	return key, nil, nil
+	return receipt, key, nil, nil
 }
 
 // begin sends the first message of a new thread.
 func (v *visit) begin() error {
 	asker, refused := v.asker()
 	if refused == nil {
-		receipt, r, err := v.desk.Send(ops.SendRequest{Asker: asker, To: v.field("to"), Intent: v.field("intent"), Body: v.body("body")})
+		receipt, key, r, err := v.send(ops.SendRequest{Asker: asker, To: v.field("to"), Intent: v.field("intent"), Body: v.body("body")})
 		if err != nil {
 			return err
 		}
 		if refused = r; r == nil {
-			http.Redirect(v.w, v.r, "/threads/"+string(receipt.Thread)+"?did=sent", http.StatusSeeOther)
+			http.Redirect(v.w, v.r, "/threads/"+string(receipt.Thread)+"?did="+key, http.StatusSeeOther)
 			return nil
 		}
 	}
@@ -127,74 +135,62 @@ func (v *visit) begin() error {
 
 // sticker places a mark on the thread's root, or takes it off.
 func (v *visit) sticker() error {
-	seat, key := v.field("seat"), "placed"
-	asker, refused := v.asker()
-	if refused != nil {
-		return v.answered("sticker", "", "", refused, nil)
-	}
-	q := ops.StickerRequest{Asker: asker, Thread: v.r.PathValue("id"), Seat: seat}
-	act := v.desk.PlaceSticker
-	if v.field("do") == "remove" {
-		act, key = v.desk.RemoveSticker, "removed"
-	}
-	receipt, refused, err := act(q)
-	if receipt.Unchanged {
-		key = "unchanged"
-	}
-	return v.answered("sticker", "", key, refused, err)
+	return v.act("sticker", "", func(asker ops.Asker) (string, *commands.Refusal, error) {
+		do, key := v.desk.PlaceSticker, "placed"
+		if v.field("do") == "remove" {
+			do, key = v.desk.RemoveSticker, "removed"
+		}
+		receipt, refused, err := do(ops.StickerRequest{Asker: asker, Thread: v.r.PathValue("id"), Seat: v.field("seat")})
+		if receipt.Unchanged {
+			key = "unchanged"
+		}
+		return key, refused, err
+	})
 }
 
 // ack says something to a message without a word.
 func (v *visit) ack() error {
 	message := v.field("message")
-	asker, refused := v.asker()
-	if refused != nil {
-		return v.answered("ack", message, "", refused, nil)
-	}
-	_, refused, err := v.desk.Ack(ops.AckRequest{Asker: asker, Message: message, Ack: v.field("ack")})
-	return v.answered("ack", message, "acked", refused, err)
+	return v.act("ack", message, func(asker ops.Asker) (string, *commands.Refusal, error) {
+		_, refused, err := v.desk.Ack(ops.AckRequest{Asker: asker, Message: message, Ack: v.field("ack")})
+		return "acked", refused, err
+	})
 }
 
 // handoff answers or closes a hand-off. Only the seat that was asked accepts or
 // declines; a person, who has no seat, moves the thread with a sticker, which ends
 // the offer, or ends the offer alone. Which of these the words accept and decline
-// are is decided here by who looks, and told on the button.
+// are is decided by who looks, and told on the button.
 func (v *visit) handoff() error {
-	id, do := v.field("handoff"), v.field("do")
-	asker, refused := v.asker()
-	if refused != nil {
-		return v.answered("handoff", id, "", refused, nil)
-	}
-	q := ops.HandoffRequest{Asker: asker, Handoff: id, Reason: v.body("reason")}
-	var err error
-	key := ""
-	switch do {
-	case "accept":
-		key = "accepted"
-		_, refused, err = v.desk.AcceptHandoff(q)
-	case "give":
-		key = "given"
-		_, refused, err = v.desk.PlaceSticker(ops.StickerRequest{Asker: asker, Thread: v.r.PathValue("id"), Seat: v.field("seat")})
-	case "decline":
-		key = "declined"
-		_, refused, err = v.desk.DeclineHandoff(q)
-	case "close":
-		key = "handoff-closed"
-		_, refused, err = v.desk.CloseHandoff(q)
-	default:
-		refused = commands.Refuse(commands.BadRequest, "%q is nothing that is done to a hand-off", do).
-			Better("accept, decline or close it", "decklog handoff close HANDOFF")
-	}
-	return v.answered("handoff", id, key, refused, err)
+	id := v.field("handoff")
+	return v.act("handoff", id, func(asker ops.Asker) (key string, refused *commands.Refusal, err error) {
+		q := ops.HandoffRequest{Asker: asker, Handoff: id, Reason: v.body("reason")}
+		switch do := v.field("do"); do {
+		case "accept":
+			key = "accepted"
+			_, refused, err = v.desk.AcceptHandoff(q)
+		case "give":
+			key = "given"
+			_, refused, err = v.desk.PlaceSticker(ops.StickerRequest{Asker: asker, Thread: v.r.PathValue("id"), Seat: v.field("seat")})
+		case "decline":
+			key = "declined"
+			_, refused, err = v.desk.DeclineHandoff(q)
+		case "close":
+			key = "handoff-closed"
+			_, refused, err = v.desk.CloseHandoff(q)
+		default:
+			refused = commands.Refuse(commands.BadRequest, "%q is nothing that is done to a hand-off", do).
+				Better("accept, decline or close it", "decklog handoff close HANDOFF")
+		}
+		return key, refused, err
+	})
 }
 
 // closeOwed closes an open item, for a person.
 func (v *visit) closeOwed() error {
 	item := v.field("item")
-	asker, refused := v.asker()
-	if refused != nil {
-		return v.answered("owed", item, "", refused, nil)
-	}
-	_, refused, err := v.desk.CloseOwed(ops.CloseOwedRequest{Asker: asker, Item: item, Reason: v.body("reason")})
-	return v.answered("owed", item, "owed-closed", refused, err)
+	return v.act("owed", item, func(asker ops.Asker) (string, *commands.Refusal, error) {
+		_, refused, err := v.desk.CloseOwed(ops.CloseOwedRequest{Asker: asker, Item: item, Reason: v.body("reason")})
+		return "owed-closed", refused, err
+	})
 }

@@ -86,6 +86,14 @@ func TestAMentionIsJudgedAfterItsReceipt(t *testing.T) {
 		t.Fatalf("gave %d to %q: %s", a.status, a.to, a.body)
 	}
 	holds(t, b.page(here), "mention: route")
+
+	// The first message of a thread may hold a mention as well.
+	form = with(b.form(b.page("/new"), "/new", "textarea"), "body", "@trinity is the sync up?", "intent", "request", "to", "")
+	a := b.post("/new", form)
+	if !strings.HasSuffix(a.to, "?did=routed") {
+		t.Fatalf("a new thread gave %d to %q: %s", a.status, a.to, a.body)
+	}
+	holds(t, b.page(a.to), "mention: route")
 }
 
 func TestARefusalStandsBesideItsFormWithWhatWasTyped(t *testing.T) {

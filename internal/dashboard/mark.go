@@ -4,8 +4,8 @@ import (
 	"decklog/events"
 )
 
-// marks is how many shapes and colours a sticker can have. The script and the
-// style know the same number.
+// marks is how many shapes and colours a sticker can have. The style knows the same
+// number.
 const marks = 8
 
 // outlines are the shapes of the stickers in a square of 16, so that a seat is told
@@ -24,7 +24,6 @@ var outlines = [marks]string{
 // mark is a seat's sticker as a page shows it.
 type mark struct {
 	Seat  string
-	Name  string // of the sticker, as the policy calls it
 	Shape string // a path
 	Hue   int    // 1 to marks; 0: a seat that is on no roster
 }
@@ -39,11 +38,7 @@ type roster struct {
 func rosterOf(p events.Policy) roster {
 	r := roster{marks: map[string]mark{}, names: map[string]bool{}}
 	for i, s := range p.Seats {
-		name := s.Name
-		if len(s.Stickers) > 0 {
-			name = s.Stickers[0]
-		}
-		r.marks[s.Name] = mark{Seat: s.Name, Name: name, Shape: outlines[i%marks], Hue: i%marks + 1}
+		r.marks[s.Name] = mark{Seat: s.Name, Shape: outlines[i%marks], Hue: i%marks + 1}
 		r.order = append(r.order, s.Name)
 	}
 	for _, person := range p.Persons {
@@ -52,12 +47,12 @@ func rosterOf(p events.Policy) roster {
 	return r
 }
 
-// of is the mark of a seat. One that is on no roster has the first shape, in no colour.
+// of is the mark of a seat. One that is on no roster is a ring, in no colour.
 func (r roster) of(seat string) mark {
 	if m, known := r.marks[seat]; known {
 		return m
 	}
-	return mark{Seat: seat, Name: seat, Shape: outlines[6]}
+	return mark{Seat: seat, Shape: outlines[6]}
 }
 
 // seat says whether a participant is named as a seat of the roster.

@@ -259,21 +259,16 @@ func (v *visit) refusals() error {
 // healthPage is how the ledger stands.
 type healthPage struct {
 	projections.HealthView
-	Audit   *Audit
-	Policy  events.Policy
-	Adopted *events.Time
-	Limits  []limit
+	Audit  *Audit
+	Policy events.Policy
+	Limits []limit
 }
 
 type limit struct{ Name, Value string }
 
 // health shows how the ledger stands.
 func (v *visit) health() error {
-	inForce, err := v.desk.Policy()
-	if err != nil {
-		return err
-	}
-	p := healthPage{HealthView: v.Health, Policy: inForce.Policy, Adopted: inForce.Time, Limits: limits(inForce.Policy.Limits)}
+	p := healthPage{HealthView: v.Health, Policy: v.policy, Limits: limits(v.policy.Limits)}
 	if v.Audited != nil {
 		if a, known := v.Audited(); known {
 			p.Audit = &a

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -43,7 +44,6 @@ type scrub struct {
 	Prev      events.Position // 0: there is none
 	Next      events.Position
 	First     events.Position
-	Last      events.Position
 	Ticks     []tick
 	Positions string // of all steps, for the script
 	Cut       bool   // there are more events than StepsMax
@@ -61,7 +61,6 @@ type tick struct {
 
 // forms are what the viewer can do in the thread; the zero value is nothing.
 type forms struct {
-	May      bool
 	Speaks   bool             // it may have a word in the thread
 	Write    events.CommandID // empty: nobody may, the thread is done
 	ReplyTo  events.MessageID
@@ -176,11 +175,8 @@ func (v *visit) eventsOf(id events.ThreadID) (found []events.Recorded, cut bool,
 	return found, cut, failure(refused, err)
 }
 
-type enough struct{}
-
-func (enough) Error() string { return "enough was read" }
-
-var errEnough = enough{}
+// errEnough ends a reading of events.
+var errEnough = errors.New("enough was read")
 
 // scrubOf places a moment among the steps; 0 is now.
 func scrubOf(steps []step, at events.Position) scrub {
@@ -188,7 +184,7 @@ func scrubOf(steps []step, at events.Position) scrub {
 	if len(steps) == 0 {
 		return s
 	}
-	s.First, s.Last, s.Index = steps[0].Position, steps[len(steps)-1].Position, len(steps)-1
+	s.First, s.Index = steps[0].Position, len(steps)-1
 	if at != 0 {
 		s.Index = max(0, sort.Search(len(steps), func(i int) bool { return steps[i].Position > at })-1)
 	}
@@ -241,7 +237,7 @@ func ticks(steps []step, here int) (found []tick) {
 // forms are what the viewer can do in a thread: only what may succeed. Whether it
 // does, the commands say.
 func (v *visit) forms(view projections.ThreadView) forms {
-	f := forms{May: true, Acks: map[events.MessageID]events.CommandID{}}
+	f := forms{Acks: map[events.MessageID]events.CommandID{}}
 	if v.speaks(view) {
 		f.Speaks = true
 		v.answering(&f, view)

@@ -84,7 +84,7 @@ type tale struct {
 // tell makes the timeline of a thread from the events that name it and from the
 // view of it as of a position; 0 is now.
 func tell(view projections.ThreadView, recorded []events.Recorded, at events.Position) tale {
-	t := teller{view: view, messages: map[events.MessageID]*said{}, handoffs: map[events.HandoffID]projections.HandoffShown{}}
+	t := teller{messages: map[events.MessageID]*said{}, handoffs: map[events.HandoffID]projections.HandoffShown{}}
 	for i := range view.Messages {
 		m := &view.Messages[i]
 		shown, rest := folded(m.Body)
@@ -119,7 +119,6 @@ func tell(view projections.ThreadView, recorded []events.Recorded, at events.Pos
 // teller is a tale on its way.
 type teller struct {
 	tale
-	view     projections.ThreadView
 	messages map[events.MessageID]*said
 	handoffs map[events.HandoffID]projections.HandoffShown
 	last     events.MessageID // of the messages so far

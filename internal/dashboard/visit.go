@@ -18,9 +18,10 @@ import (
 // visit is one request for a page.
 type visit struct {
 	*dashboard
-	w    http.ResponseWriter
-	r    *http.Request
-	desk Desk
+	w      http.ResponseWriter
+	r      *http.Request
+	desk   Desk
+	policy events.Policy // in force
 	page
 }
 
@@ -47,7 +48,7 @@ type page struct {
 
 // trouble is a command that was refused, and what had been asked for.
 type trouble struct {
-	Where   string // the form: write, sticker, ack, handoff, owed, new, or page
+	Where   string // the form: write, sticker, ack, handoff, owed or new
 	About   string // the id that the form was about
 	Refusal *commands.Refusal
 	Values  map[string]string // as they were typed
@@ -63,7 +64,7 @@ func (v *visit) surroundings() (err error) {
 	if err != nil {
 		return err
 	}
-	v.Roster = rosterOf(inForce.Policy)
+	v.policy, v.Roster = inForce.Policy, rosterOf(inForce.Policy)
 	health, refused, err := v.desk.Health(ops.HealthRequest{})
 	if err != nil || refused != nil {
 		return failure(refused, err)
@@ -296,10 +297,7 @@ func (p page) Seats() []string { return p.Roster.order }
 func (v *visit) command() events.CommandID { return v.desk.NewCommand() }
 
 // age is a moment as a page shows it: how long ago, and when exactly.
-type age struct {
-	ISO, Exact, Text string
-	Still            bool // it counts from a moment of the past, and does not grow
-}
+type age struct{ ISO, Exact, Text string }
 
 // Age shows how long ago a moment was.
 func (p page) Age(t events.Time) age {

@@ -131,10 +131,12 @@ func (x *examination) open(p *part) {
 		return
 	}
 	found, err := o.Examine(x.Asker)
-	if x.Served == "" && found.Journal != "" && found.Journal != "wal" {
+	switch {
+	case x.Served != "": // its disk is its server's
+	case found.Journal != "" && found.Journal != "wal":
 		p.say("ledger", "disk", Warning, "move it to a local disk (DECKLOG_LEDGER), and leave the old one alone",
 			"its file system may be shared with other machines: it is kept with the journal mode %q, which is slower, and only one machine may use it", found.Journal)
-	} else if x.Served == "" {
+	default:
 		p.say("ledger", "disk", OK, "", "local")
 	}
 	if err != nil {

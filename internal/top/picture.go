@@ -27,37 +27,28 @@ func look(c Config) (p picture) {
 	if p.after, p.err = c.Desk.End(); p.err != nil {
 		return p
 	}
-	var refused *commands.Refusal
-	for _, ask := range []func() (*commands.Refusal, error){
-		func() (r *commands.Refusal, err error) {
-			p.threads, r, err = c.Desk.Threads(ops.ThreadsRequest{Limit: ops.OverviewMax})
-			return r, err
-		},
-		func() (r *commands.Refusal, err error) {
-			p.owed, r, err = c.Desk.Owed(ops.OwedRequest{})
-			return r, err
-		},
-		func() (r *commands.Refusal, err error) {
-			p.mailboxes, r, err = c.Desk.Mailboxes(ops.MailboxesRequest{})
-			return r, err
-		},
-		func() (r *commands.Refusal, err error) {
-			p.refusals, r, err = c.Desk.Refusals(ops.RefusalsRequest{})
-			return r, err
-		},
-		func() (r *commands.Refusal, err error) {
-			p.health, r, err = c.Desk.Health(ops.HealthRequest{})
-			return r, err
-		},
-	} {
-		if refused, p.err = ask(); p.err == nil && refused != nil {
-			p.err = refusal{refused}
-		}
-		if p.err != nil {
-			return p
-		}
-	}
+	ask(&p, &p.threads, c.Desk.Threads, ops.ThreadsRequest{Limit: ops.OverviewMax})
+	ask(&p, &p.owed, c.Desk.Owed, ops.OwedRequest{})
+	ask(&p, &p.mailboxes, c.Desk.Mailboxes, ops.MailboxesRequest{})
+	ask(&p, &p.refusals, c.Desk.Refusals, ops.RefusalsRequest{})
+	ask(&p, &p.health, c.Desk.Health, ops.HealthRequest{})
 	return p
+}
+
+// ask puts a view into the picture, unless something failed before.
+func ask[Q, V any](p *picture, into *V, op func(Q) (V, *commands.Refusal, error), q Q) {
+	if p.err != nil {
+		return
+	}
+	view, refused, err := op(q)
+	switch {
+	case err != nil:
+		p.err = err
+	case refused != nil:
+		p.err = refusal{refused}
+	default:
+		*into = view
+	}
 }
 
 // refusal carries a refusal to whoever shows it.
@@ -77,13 +68,8 @@ func lookInto(c Config, open events.ThreadID) picture {
 
 // readThread reads one thread and nothing else.
 func readThread(c Config, id events.ThreadID) (p picture) {
-	view, refused, err := c.Desk.Thread(ops.ThreadRequest{ID: string(id)})
-	switch {
-	case err != nil:
-		p.err = err
-	case refused != nil:
-		p.err = refusal{refused}
-	default:
+	var view projections.ThreadView
+	if ask(&p, &view, c.Desk.Thread, ops.ThreadRequest{ID: string(id)}); p.err == nil {
 		p.thread = &view
 	}
 	return p

@@ -97,10 +97,7 @@ func (s *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 		return s, tick()
 	case looked:
 		return s, s.saw(m.picture)
-	case rested:
-		if s.seen == nil {
-			return s, s.look()
-		}
+	case rested: // it comes after a look alone
 		return s, s.watch(s.seen.after)
 	case stirred:
 		if s.ctx.Err() != nil {
@@ -157,9 +154,9 @@ func (s *screen) lose(err error) tea.Cmd {
 // Empty while it is.
 func (s *screen) missing() string {
 	since, how := s.lost, "not seen"
-	switch code := ""; {
+	switch {
 	case since != 0:
-		if code = failure.Of(s.trouble).Code; code == "no_server" || code == "no_answer" {
+		if code := failure.Of(s.trouble).Code; code == "no_server" || code == "no_answer" {
 			how = "not connected"
 		}
 	case s.seen != nil && s.asked != 0 && s.Now().Sub(s.asked) > answerMax:

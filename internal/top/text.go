@@ -7,7 +7,6 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
-	"github.com/charmbracelet/x/term"
 
 	"decklog/events"
 	"decklog/internal/render"
@@ -25,8 +24,6 @@ var (
 	fine    = lipgloss.NewStyle().Foreground(lipgloss.Green)
 	named   = lipgloss.NewStyle().Foreground(lipgloss.Cyan)
 )
-
-func isTerminal(fd uintptr) bool { return term.IsTerminal(fd) }
 
 // line makes one line of a text that anybody may have written.
 func line(s string) string {
@@ -69,7 +66,7 @@ func span(d time.Duration) string {
 
 // short is the beginning of an id, enough for eyes and for a prefix.
 func short[ID ~string](id ID) string {
-	if len(id) == 36 && strings.Count(string(id), "-") == 4 {
+	if _, is := events.ParseUUID(string(id)); is {
 		return string(id[:8])
 	}
 	return line(string(id))

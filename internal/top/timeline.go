@@ -82,7 +82,7 @@ func timeline(v projections.ThreadView, width int, now events.Time) []string {
 }
 
 // clock is the time of day of a moment, in UTC, as the ledger has it.
-func clock(t events.Time) string { return t.Std().UTC().Format("15:04:05") }
+func clock(t events.Time) string { return t.Std().Format("15:04:05") }
 
 // happenings are what the view tells, in the order in which it happened.
 func happenings(v projections.ThreadView) (all []happening) {

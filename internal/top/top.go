@@ -19,6 +19,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/term"
 
 	"decklog/events"
 	"decklog/internal/ops"
@@ -74,4 +75,4 @@ func Width(getenv func(string) string) int {
 }
 
 // IsTerminal says whether a file is a terminal.
-func IsTerminal(f *os.File) bool { return isTerminal(f.Fd()) }
+func IsTerminal(f *os.File) bool { return term.IsTerminal(f.Fd()) }

@@ -149,6 +149,18 @@ func TestNothingThatAnybodyWroteActsOnTheTerminalAtAnySize(t *testing.T) {
 	})
 }
 
+// Only an id that is one is cut unread.
+func TestANameThatLooksLikeAnIdIsNotDrawnAsItIs(t *testing.T) {
+	if got := short(events.Participant(alice)); got != alice[:8] {
+		t.Errorf("an id is %q", got)
+	}
+	name := "\x1b]0;run\x07-aaaa-4000-8000-000000000001"
+	if len(name) != len(alice) {
+		t.Fatalf("the name has %d bytes", len(name))
+	}
+	harmless(t, short(events.Participant(name)), 100)
+}
+
 func pressed(s *screen, keys ...rune) {
 	for _, k := range keys {
 		m := tea.KeyPressMsg{Code: k}

@@ -124,13 +124,11 @@
     if (due || frozen) return;
     due = setTimeout(async () => {
       due = null;
-      if (pulling) { pull(); return; }
-      if (asking) { pull(); return; } // somebody scrubs
+      if (pulling || asking) { pull(); return; } // or somebody scrubs
       pulling = true;
       const ok = await ask(address());
       pulling = false;
       if (ok && came.length) tell();
-      body.dataset.pulled = String(Number(body.dataset.pulled || 0) + 1);
     }, 60);
   }
 
@@ -265,11 +263,11 @@
 
   let scrubbing = 0;
 
-  async function replay(index, history_) {
+  function replay(index) {
     const at = steps(), base = range().dataset.base;
     index = Math.max(0, Math.min(at.length - 1, index));
     range().value = String(index);
-    go(index === at.length - 1 ? base : `${base}?at=${at[index]}`, history_);
+    go(index === at.length - 1 ? base : `${base}?at=${at[index]}`, false);
   }
 
   async function go(to, push) {
@@ -280,11 +278,10 @@
     if (!ok) return;
     const last = all(".entry", main).pop();
     if (find(".scrub.is-replay") && last) last.scrollIntoView({ block: "nearest" });
-    body.dataset.replayed = String(Number(body.dataset.replayed || 0) + 1);
   }
 
   document.addEventListener("input", (e) => {
-    if (e.target.id === "range") replay(Number(e.target.value), false);
+    if (e.target.id === "range") replay(Number(e.target.value));
     else if (e.target.form) e.target.form.setAttribute("data-touched", "");
   });
 
@@ -298,7 +295,7 @@
     const menu = find(".me[open]");
     if (menu && !menu.contains(e.target)) menu.open = false;
   });
-  addEventListener("popstate", () => { if (main) ask(address()); });
+  addEventListener("popstate", () => { ask(address()); });
 
   // ---- Forms: one that was sent is not sent again, and the theme needs no new page.
 
@@ -374,8 +371,8 @@
       case "ArrowUp": if (!onItem) return; move(-1); break;
       case "/": { const f = find("[data-filter]"); if (!f) return; f.focus(); f.select(); break; }
       case "?": help(); break;
-      case "[": if (!range()) return; replay(Number(range().value) - 1, false); break;
-      case "]": if (!range()) return; replay(Number(range().value) + 1, false); break;
+      case "[": if (!range()) return; replay(Number(range().value) - 1); break;
+      case "]": if (!range()) return; replay(Number(range().value) + 1); break;
       case "n": { const now = find("#now"); if (!now) return; go(now.getAttribute("href"), true); break; }
       case "w": { const field = find("[data-writing]"), link = find("[data-write]"); if (field) field.focus(); else if (link) link.click(); else return; break; }
       default: return;
