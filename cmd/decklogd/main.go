@@ -14,7 +14,9 @@ import (
 	"slices"
 	"syscall"
 
+	"decklog/cmd/internal/surroundings"
 	"decklog/internal/classifier"
+	"decklog/internal/cli"
 	"decklog/internal/failure"
 	"decklog/internal/render"
 )
@@ -29,6 +31,14 @@ Usage: decklogd mcp [--ledger URL] [--as WHO]
        decklogd cli ARGUMENTS OF DECKLOG
        decklogd classify URL < QUESTION
 `
+
+// newEnv is the program's surroundings. Nothing tells there how far long work has
+// come: standard error is a log, or behind a picture.
+func newEnv() *cli.Env {
+	env := surroundings.New(release)
+	env.World.Progress = nil
+	return env
+}
 
 // usageError is a command line that cannot be parsed.
 type usageError struct{ error }

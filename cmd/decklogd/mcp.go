@@ -9,7 +9,6 @@ import (
 
 	"decklog/cmd/internal/surroundings"
 	"decklog/internal/callers"
-	"decklog/internal/failure"
 	"decklog/internal/mcp"
 	"decklog/internal/ops"
 )
@@ -26,19 +25,12 @@ func serveMCP(ctx context.Context, args []string) error {
 	if flags.NArg() > 0 {
 		return usageError{fmt.Errorf("%q is one word too many", flags.Arg(0))}
 	}
-	env := surroundings.New(release)
-	env.World.Progress = nil
+	env := newEnv()
 	c := mcp.Config{
 		As: *as, Version: env.Version.Version, Stderr: os.Stderr, Now: func() time.Time { return env.World.Now().Std() },
-		Failure: func(err error) (code, message, fix string) {
-			f := failure.Of(err)
-			return f.Code, f.Message, f.Fix
-		},
 		Open: func() (ops.Operations, error) {
 			// An environment of its own: what opening fills in is of this ledger alone.
-			env := surroundings.New(release)
-			env.World.Progress = nil
-			desk, _, err := open(*url, env)
+			desk, _, err := open(*url, newEnv())
 			return desk, err
 		},
 	}

@@ -24,10 +24,6 @@ var mcpRule = serve.Rule{Needs: token.Read}
 func (s *serving) mcpDoor() *mcp.Door {
 	c := mcp.Config{
 		Callers: callers.Beside(s.folder), Version: s.env.Version.Version, Stderr: os.Stderr, Now: func() time.Time { return s.env.World.Now().Std() },
-		Failure: func(err error) (code, message, fix string) {
-			f := failure.Of(err)
-			return f.Code, f.Message, f.Fix
-		},
 	}
 	return mcp.NewDoor(c, func(r *http.Request) (mcp.Guest, error) {
 		who, known := serve.Who(r.Context())

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,10 +16,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// serves runs `decklog serve`, gives where it listens, and ends it with the test.
-func (m *machine) serves() (url string) {
+// served runs `decklog serve`, gives it and where it listens, and ends it with the
+// test. One that the test did not end itself has to end well.
+func (m *machine) served() (server *exec.Cmd, http, socket string) {
 	m.Helper()
-	server := m.command("decklog", "serve", "--listen", "127.0.0.1:0", "--json", "--quiet")
+	server = m.command("decklog", "serve", "--listen", "127.0.0.1:0", "--json", "--quiet")
 	var stderr bytes.Buffer
 	server.Stderr = &stderr
 	stdout, err := server.StdoutPipe()
@@ -29,17 +31,20 @@ func (m *machine) serves() (url string) {
 		m.Fatal(err)
 	}
 	m.Cleanup(func() {
+		if server.ProcessState != nil {
+			return
+		}
 		_ = server.Process.Signal(syscall.SIGTERM)
 		if err := server.Wait(); err != nil || m.Failed() {
 			m.Errorf("serve ended with %v\n%s", err, &stderr)
 		}
 	})
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
-	var v struct{ Serving struct{ HTTP string } }
-	if err != nil || json.Unmarshal(line, &v) != nil || v.Serving.HTTP == "" {
+	var v struct{ Serving struct{ HTTP, Socket string } }
+	if err != nil || json.Unmarshal(line, &v) != nil || v.Serving.HTTP == "" || v.Serving.Socket == "" {
 		m.Fatalf("serve said %q, %v", line, err)
 	}
-	return v.Serving.HTTP
+	return server, v.Serving.HTTP, v.Serving.Socket
 }
 
 // authorized sends a token with each request.
@@ -75,7 +80,7 @@ func TestServeHasTheToolsInEveryVersionOfTheProtocol(t *testing.T) {
 	m := aboard(t)
 	m.join(ada, bob)
 	m.instructed(bob)
-	url := m.serves()
+	_, url, _ := m.served()
 	writes, reads := m.token(ada, "write"), m.token(bob, "read")
 	machines, err := os.ReadFile(filepath.Join(m.dir, "ledger", "serve.token"))
 	if err != nil {
@@ -134,7 +139,7 @@ func TestServeHasTheToolsInEveryVersionOfTheProtocol(t *testing.T) {
 func TestServeCountsWhatItDoesAndWhatOthersDo(t *testing.T) {
 	m := aboard(t)
 	m.join(ada, bob)
-	url := m.serves()
+	_, url, _ := m.served()
 	// A send of another process, one through the tools, and a hook run.
 	m.sent(ada, bob, "--", "by the command line")
 	as := m.reaches(url, m.token(ada, "write"), "2025-06-18")
@@ -142,11 +147,19 @@ func TestServeCountsWhatItDoesAndWhatOthersDo(t *testing.T) {
 		t.Fatal(sent.text)
 	}
 	m.done(`{"hook_event_name":"PostToolUse","session_id":"`+bob+`","cwd":"/"}`, "decklog-hook", "claude-code")
+	for _, path := range []string{"/", "/v1/openapi.json"} {
+		r, err := (&http.Client{Transport: authorized(m.token(ada, "read"))}).Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+	}
 	var text string
 	for _, want := range []string{
 		`decklog_sends_total{intent="inform"} 2`, `decklog_hook_runs_total{harness="claude-code",outcome="delivered"} 1`,
 		`decklog_http_requests_total{code="2xx",method="POST",route="/mcp"}`, "decklog_commit_commands_count", "decklog_ledger_readable 1",
 		"decklog_sessions_live 2", "decklog_ledger_size_bytes", "decklog_verify_ok 1",
+		`decklog_http_requests_total{code="2xx",method="GET",route="/"} 1`, `decklog_http_requests_total{code="2xx",method="GET",route="GET /v1/openapi.json"} 1`,
 	} {
 		for n := 0; !strings.Contains(text, want); n++ { // what is told by the way arrives in its own time
 			if n == 10_000 {

@@ -8,17 +8,18 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"decklog/cmd/internal/surroundings"
-	"decklog/internal/api"
 	"decklog/internal/cli"
 	"decklog/internal/dashboard"
 	"decklog/internal/failure"
@@ -74,7 +75,8 @@ type serving struct {
 	env     *cli.Env
 	log     *slog.Logger
 	desk    *ops.Ops
-	folder  string
+	file    string // the ledger's
+	folder  string // that it lies in
 	tokens  *token.Tokens
 	guard   *serve.Guard
 	server  *serve.Server
@@ -89,8 +91,7 @@ func serveLedger(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	s := &serving{serveFlags: f, env: surroundings.New(release), stop: make(chan struct{})}
-	s.env.World.Progress = nil
+	s := &serving{serveFlags: f, env: newEnv(), stop: make(chan struct{})}
 	level := slog.LevelInfo
 	if f.quiet {
 		level = slog.LevelWarn
@@ -110,15 +111,15 @@ func (s *serving) openLedger() error {
 	if cli.Served(s.ledger) {
 		return failure.New("already_served", "serve the file itself: --ledger sqlite:PATH", fmt.Errorf("serve %s: it is served already", s.ledger))
 	}
-	file, err := surroundings.LedgerFile(s.ledger)
-	if err != nil {
+	var err error
+	if s.file, err = surroundings.LedgerFile(s.ledger); err != nil {
 		return err
 	}
-	if file == "" {
+	if s.file == "" {
 		return failure.New("bad_ledger", "serve a ledger in a file: --ledger sqlite:PATH", errors.New("a ledger in memory cannot be served"))
 	}
-	s.folder = filepath.Dir(file)
-	desk, _, err := surroundings.OpenWith(s.ledger, s.env, sqlite.Grouped(sqlite.DefaultGroups), sqlite.OnCommit(func(members, events int, took time.Duration) {
+	s.folder = filepath.Dir(s.file)
+	s.desk, _, err = surroundings.OpenFile(s.file, s.env, sqlite.Grouped(sqlite.DefaultGroups), sqlite.OnCommit(func(members, events int, took time.Duration) {
 		if s.metrics != nil {
 			s.metrics.Commit(members, events, took)
 		}
@@ -126,8 +127,7 @@ func (s *serving) openLedger() error {
 	if err != nil {
 		return err
 	}
-	s.desk = desk
-	s.desk.Hub = ops.NewHub(desk.Ledger)
+	s.desk.Hub = ops.NewHub(s.desk.Ledger)
 	return nil
 }
 
@@ -137,8 +137,9 @@ func (s *serving) run(ctx context.Context) error {
 		return err
 	}
 	s.tokens = token.Open(s.folder)
+	rules := rules()
 	s.metrics = metrics.New(metrics.Config{
-		View: s.desk.Ledger.View, Now: s.env.World.Now, Size: s.size, Routes: s.routes(),
+		View: s.desk.Ledger.View, Now: s.env.World.Now, Size: s.size, Routes: slices.Collect(maps.Keys(rules)),
 		Version: s.env.Version.Version, Commit: s.env.Version.Commit, Go: s.env.Version.Go,
 	})
 	s.guard = serve.NewGuard(serve.GuardConfig{
@@ -156,7 +157,7 @@ func (s *serving) run(ctx context.Context) error {
 		s.door.Close()
 		return err
 	}
-	handler := s.guard.Around(s.mux(), rules())
+	handler := s.guard.Around(s.mux(), func(pattern string) serve.Rule { return rules[pattern] })
 	// What goes on in the background ends behind the last request, which may need it.
 	life, end := context.WithCancel(context.Background())
 	defer end()
@@ -235,6 +236,7 @@ func (s *serving) audit(ctx context.Context) {
 		}
 		now := s.env.World.Now()
 		found := serve.Audit{OK: audited.OK && err == nil, Position: audited.Position, Time: now}
+		faults := len(audited.Faults)
 		switch {
 		case err != nil:
 			found.Fault = failure.Of(err).Message
@@ -242,10 +244,11 @@ func (s *serving) audit(ctx context.Context) {
 			found.Fault = fmt.Sprintf("position %d: %s", audited.Faults[0].Position, audited.Faults[0].What)
 		}
 		s.server.Audited(found)
-		s.metrics.Verified(max(len(audited.Faults), one(!found.OK)), now)
 		if !found.OK {
+			faults = max(1, faults)
 			s.log.Error("the ledger is not as it was written", "fault", found.Fault)
 		}
+		s.metrics.Verified(faults, now)
 		select {
 		case <-every.C:
 		case <-ctx.Done():
@@ -254,33 +257,15 @@ func (s *serving) audit(ctx context.Context) {
 	}
 }
 
-func one(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
-}
-
 func (s *serving) size() (int64, error) {
 	stored, is := s.desk.Ledger.(interface {
-		Stored() (bytes int64, journal string, err error)
+		Stored() (bytes int64, err error)
 	})
 	if !is {
 		return 0, errors.New("this ledger does not say how large it is")
 	}
-	bytes, _, err := stored.Stored()
-	return bytes, err
+	return stored.Stored()
 }
-
-func (s *serving) routes() (patterns []string) {
-	for _, r := range api.Routes() {
-		patterns = append(patterns, r.Method+" "+r.Path)
-	}
-	return append(append(patterns, mcpPath), openRoutes...)
-}
-
-// openRoutes are those that say how the server is, and nothing of what it holds.
-var openRoutes = []string{"GET /healthz", "GET /readyz", "GET /metrics"}
 
 func (s *serving) mux() *http.ServeMux {
 	mux := http.NewServeMux()
@@ -294,25 +279,26 @@ func (s *serving) mux() *http.ServeMux {
 			if found == nil {
 				return dashboard.Audit{}, false
 			}
-			return dashboard.Audit{OK: found.OK, Position: found.Position, Time: found.Time, Fault: found.Fault}, true
+			return dashboard.Audit(*found), true
 		},
 		Failed: func(r *http.Request, err error) { s.log.Error("failed", "route", r.Pattern, "error", err) },
 	}))
 	return mux
 }
 
-// rules say who gets to which route.
-func rules() func(pattern string) serve.Rule {
+// rules say who gets to which route, by the patterns of all that there are.
+func rules() map[string]serve.Rule {
 	of := serve.Rules()
 	of["GET /v1/openapi.json"] = serve.Rule{Needs: token.Read}
 	of[mcpPath] = mcpRule
-	for _, pattern := range openRoutes {
+	// These say how the server is, and nothing of what it holds.
+	for _, pattern := range []string{"GET /healthz", "GET /readyz", "GET /metrics"} {
 		of[pattern] = serve.Rule{Gate: serve.Near}
 	}
 	// The dashboard asks for the token itself: without one there is a page with a
 	// form, which holds nothing of the ledger.
 	of["/"] = serve.Rule{Gate: serve.Open, Form: true, BodyBytesMax: dashboard.FormBytesMax}
-	return func(pattern string) serve.Rule { return of[pattern] }
+	return of
 }
 
 // view is the ledger as the holder of a token sees it in the dashboard.
@@ -421,7 +407,7 @@ func (s *serving) listenSocket() (listener, error) {
 // say tells where it listens, on standard output, as soon as it does.
 func (s *serving) say(listeners []listener) {
 	if s.json {
-		at := map[string]any{"ledger": "sqlite:" + filepath.Join(s.folder, filepath.Base(s.file())), "http": "", "socket": ""}
+		at := map[string]any{"ledger": "sqlite:" + s.file, "http": "", "socket": ""}
 		for _, l := range listeners {
 			if strings.HasPrefix(l.url, "unix:") {
 				at["socket"] = l.url
@@ -432,7 +418,7 @@ func (s *serving) say(listeners []listener) {
 		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"serving": at})
 		return
 	}
-	fmt.Printf("serving %s%s\n", s.file(), s.fresh())
+	fmt.Printf("serving %s%s\n", s.file, s.fresh())
 	for _, l := range listeners {
 		fmt.Printf("  %s\n", l.url)
 	}
@@ -446,11 +432,6 @@ func (s *serving) fresh() string {
 		return ", a new ledger"
 	}
 	return ""
-}
-
-func (s *serving) file() string {
-	file, _ := surroundings.LedgerFile(s.ledger) // it was opened
-	return file
 }
 
 // person is a name that a token can be made for.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"decklog/cmd/internal/surroundings"
 	"decklog/internal/cli"
 	"decklog/internal/top"
 )
@@ -29,8 +28,7 @@ func showTop(ctx context.Context, args []string) (err error) {
 	if flags.NArg() > 0 {
 		return usageError{fmt.Errorf("%q is one word too many", flags.Arg(0))}
 	}
-	env := surroundings.New(release)
-	env.World.Progress = nil
+	env := newEnv()
 	if cli.Served(*url) {
 		env.Patience = topPatience // it tries again by itself, and says meanwhile that it does
 	}

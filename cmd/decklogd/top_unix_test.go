@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"os"
@@ -148,7 +147,7 @@ func TestTopShowsWhatHappensAsItHappens(t *testing.T) {
 	x.shows(`\[1 threads 1\]`, `THREAD +TURN +DRIVER`, `Which commit fixed the lease test\?`, `at \d+  \d\d:\d\d:\d\d UTC`)
 
 	// A send from outside comes without a key.
-	later, _ := m.sent(bob, ada, "--", "I am on the release notes.")
+	m.sent(bob, ada, "--", "I am on the release notes.")
 	x.shows(`\[1 threads 2\]`, `I am on the release notes\.`)
 
 	// The latest is chosen; the one below it is opened, and follows what happens.
@@ -186,7 +185,6 @@ func TestTopShowsWhatHappensAsItHappens(t *testing.T) {
 	if strings.Contains(screen, "MSGS") {
 		t.Errorf("a narrow screen has all columns:\n%s", screen)
 	}
-	_ = later
 	x.keys("q")
 	x.ends()
 	if !strings.Contains(x.raw.String(), "\x1b[?1049l") {
@@ -194,36 +192,10 @@ func TestTopShowsWhatHappensAsItHappens(t *testing.T) {
 	}
 }
 
-// served starts a server, and gives it with the address of its socket.
-func (m *machine) served(t *testing.T) (server *exec.Cmd, url string) {
-	t.Helper()
-	server = m.command("decklogd", "serve", "--listen", "127.0.0.1:0", "--quiet")
-	said, err := server.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Signal(syscall.SIGTERM)
-		_ = server.Wait()
-	})
-	for lines := bufio.NewScanner(said); url == "" && lines.Scan(); {
-		if at := strings.Index(lines.Text(), "unix:"); at >= 0 {
-			url = strings.TrimSpace(lines.Text()[at:])
-		}
-	}
-	if url == "" {
-		t.Fatal("the server said no address")
-	}
-	return server, url
-}
-
 func TestTopShowsAServedLedgerAsItHappens(t *testing.T) {
 	m := aboard(t)
 	m.join(ada, bob)
-	_, url := m.served(t)
+	_, _, url := m.served()
 	x := m.terminal(t, 100, 30, "decklog", "top", "--ledger", url)
 	x.shows(`\[1 threads 0\]`, `nothing here`)
 	m.sent(ada, bob, "--intent", "request", "--", "Which commit fixed the lease test?")
@@ -236,7 +208,7 @@ func TestTopSaysThatItsServerIsGoneAndGoesOnWhenItIsBack(t *testing.T) {
 	m := aboard(t)
 	m.join(ada, bob)
 	m.sent(ada, bob, "--", "Seen before.")
-	server, url := m.served(t)
+	server, _, url := m.served()
 	x := m.terminal(t, 100, 30, "decklog", "top", "--ledger", url)
 	x.shows(`\[1 threads 1\]`, `Seen before\.`)
 	if err := server.Process.Kill(); err != nil {
@@ -245,7 +217,7 @@ func TestTopSaysThatItsServerIsGoneAndGoesOnWhenItIsBack(t *testing.T) {
 	_ = server.Wait()
 	x.shows(`^.*not connected since \d\d:\d\d:\d\d, trying`, `Seen before\.`)
 	m.sent(bob, ada, "--", "Written while nobody served.")
-	m.served(t)
+	m.served()
 	x.shows(`^.*at \d+  \d\d:\d\d:\d\d UTC`, `Written while nobody served\.`)
 	x.hides("not connected")
 	x.keys("q")

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"decklog/events"
-	"decklog/internal/ops"
 	"decklog/internal/sqlite"
 	"decklog/projections"
 )
@@ -33,10 +31,7 @@ func TestTheViewsOfGroupsAreWhatTheEventsMakeOfThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := grouped.each(func(session string) error {
-		_, refused, err := grouped.ops.Join(ops.JoinRequest{Session: session, Harness: "claude-code", Source: events.SourceManual, Cwd: "/home/ana/shop"})
-		return settled(refused, err)
-	}); err != nil {
+	if err := grouped.each(grouped.joins); err != nil {
 		t.Fatal(err)
 	}
 	mine := errors.New("mine")
@@ -89,7 +84,7 @@ func BenchmarkSends(b *testing.B) {
 	for _, writers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint(writers), func(b *testing.B) {
 			var groups, in atomic.Int64
-			c, err := openCrowd(filepath.Join(b.TempDir(), "ledger.db"), 1000, sqlite.Grouped(sqlite.DefaultGroups), sqlite.OnCommit(func(members, events int, took time.Duration) {
+			c, err := openTogether(filepath.Join(b.TempDir(), "ledger.db"), 1000, sqlite.OnCommit(func(members, events int, took time.Duration) {
 				groups.Add(1)
 				in.Add(int64(took))
 			}))
@@ -100,7 +95,6 @@ func BenchmarkSends(b *testing.B) {
 			if err := c.join(); err != nil {
 				b.Fatal(err)
 			}
-			c.ops.World.Random = func(b []byte) { rand.Read(b) }
 			var n atomic.Int64
 			var all sync.WaitGroup
 			b.ResetTimer()
@@ -111,8 +105,7 @@ func BenchmarkSends(b *testing.B) {
 			for range writers {
 				all.Go(func() {
 					for i := int(n.Add(1)); i <= b.N; i = int(n.Add(1)) {
-						from, to := c.sessions[i%len(c.sessions)], c.sessions[(i+1)%len(c.sessions)]
-						_, refused, err := c.ops.Send(ops.SendRequest{Asker: ops.Asker{As: from}, To: to, Intent: "inform", Body: []byte(text)})
+						_, refused, err := c.ops.Send(messageTo(c.sessions[i%len(c.sessions)], c.sessions[(i+1)%len(c.sessions)]))
 						if err := settled(refused, err); err != nil {
 							b.Error(err)
 							return

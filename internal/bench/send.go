@@ -62,12 +62,16 @@ func openCrowd(path string, size int, more ...sqlite.Option) (*crowd, error) {
 
 func (c *crowd) join() error {
 	for _, s := range c.sessions {
-		_, refused, err := c.ops.Join(ops.JoinRequest{Session: s, Harness: "claude-code", Source: events.SourceManual, Cwd: "/home/ana/shop"})
-		if err := settled(refused, err); err != nil {
+		if err := c.joins(s); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (c *crowd) joins(session string) error {
+	_, refused, err := c.ops.Join(ops.JoinRequest{Session: session, Harness: "claude-code", Source: events.SourceManual, Cwd: "/home/ana/shop"})
+	return settled(refused, err)
 }
 
 func (c *crowd) send() error {

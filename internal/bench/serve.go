@@ -23,7 +23,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"decklog/events"
 	"decklog/internal/api"
 	"decklog/internal/ops"
 	"decklog/internal/sqlite"
@@ -41,14 +40,12 @@ type server struct {
 // crowded makes a ledger on which so many sessions have joined, and have had their
 // instruction, so that nothing waits for any.
 func (b *bench) crowded(name string, size int) (path string, c *crowd, err error) {
-	s := filepath.Join(b.folder, name)
-	path = filepath.Join(s, "ledger.db")
+	path = filepath.Join(b.folder, name, "ledger.db")
 	if c, err = openTogether(path, size); err != nil {
 		return "", nil, err
 	}
 	if err := c.each(func(session string) error {
-		_, refused, err := c.ops.Join(ops.JoinRequest{Session: session, Harness: "claude-code", Source: events.SourceManual, Cwd: "/home/ana/shop"})
-		if err := settled(refused, err); err != nil {
+		if err := c.joins(session); err != nil {
 			return err
 		}
 		return drain(c.ops, session)
@@ -59,8 +56,8 @@ func (b *bench) crowded(name string, size int) (path string, c *crowd, err error
 }
 
 // openTogether opens a crowd's ledger for many goroutines at once.
-func openTogether(path string, size int) (*crowd, error) {
-	c, err := openCrowd(path, size, sqlite.Grouped(sqlite.DefaultGroups))
+func openTogether(path string, size int, more ...sqlite.Option) (*crowd, error) {
+	c, err := openCrowd(path, size, append(more, sqlite.Grouped(sqlite.DefaultGroups))...)
 	if err == nil {
 		c.ops.World.Random = func(b []byte) { _, _ = rand.Read(b) }
 	}

@@ -18,9 +18,9 @@ import (
 // Wake listens for the mail of one idle session, and gives the exit code.
 func Wake(env *cli.Env, q cli.WakeRequest) int {
 	ignoreClosedPipes()
-	w := &hook.Wake{Run: NewHook(env, q.Harness), Session: q.Session, For: q.For, Unattended: q.Unattended, Wakes: notes.Open("")}
-	if folder := surroundings.Folder(env.Environ("DECKLOG_LEDGER")); folder != "" {
-		w.Wakes = notes.Open(folder)
+	w := &hook.Wake{
+		Run: NewHook(env, q.Harness), Session: q.Session, For: q.For, Unattended: q.Unattended,
+		Wakes: notes.Open(surroundings.Folder(env.Environ("DECKLOG_LEDGER"))),
 	}
 	if q.Harness == "codex" {
 		w.Queue = queueInCodex

@@ -40,8 +40,8 @@ func New(release string) *cli.Env {
 	}
 }
 
-// Open gives the operations on the ledger at an address, and fills in what the world beside it is
-// known by: the bells, the notes, and the policy file.
+// Open gives the operations on the ledger at an address, and fills in what the world
+// beside it is known by: the bells, the notes, and the policy file.
 func Open(url string, env *cli.Env) (ops.Operations, cli.Beside, error) {
 	file, err := LedgerFile(url)
 	if err != nil {
@@ -55,26 +55,15 @@ func Open(url string, env *cli.Env) (ops.Operations, cli.Beside, error) {
 		beside := Look(env, cli.Beside{Notes: notes.InMemory()})
 		return &ops.Ops{Ledger: memory.New(projections.Project), World: env.World}, beside, nil
 	}
-	desk, beside, err := openFile(file, env)
+	desk, beside, err := OpenFile(file, env)
 	if err != nil {
 		return nil, beside, err
 	}
 	return desk, beside, nil
 }
 
-// OpenWith opens a ledger in a file as suits a process that lives long.
-func OpenWith(url string, env *cli.Env, more ...sqlite.Option) (*ops.Ops, cli.Beside, error) {
-	file, err := LedgerFile(url)
-	if err == nil && file == "" {
-		err = fmt.Errorf("open ledger %q: it is in no file", url)
-	}
-	if err != nil {
-		return nil, cli.Beside{Notes: notes.Open("")}, err
-	}
-	return openFile(file, env, more...)
-}
-
-func openFile(file string, env *cli.Env, more ...sqlite.Option) (*ops.Ops, cli.Beside, error) {
+// OpenFile opens a ledger in a file, with what suits a process that lives long.
+func OpenFile(file string, env *cli.Env, more ...sqlite.Option) (*ops.Ops, cli.Beside, error) {
 	folder := filepath.Dir(file)
 	beside := Look(env, cli.Beside{Folder: folder, Notes: notes.Open(folder)})
 	if env.Patience > 0 {
@@ -87,7 +76,8 @@ func openFile(file string, env *cli.Env, more ...sqlite.Option) (*ops.Ops, cli.B
 	return &ops.Ops{Ledger: ledger, World: env.World}, beside, nil
 }
 
-// LedgerFile is the file of the ledger at an address; empty for one in memory.
+// LedgerFile is the file of the ledger at an address; empty for one in memory, and
+// for one that is served.
 func LedgerFile(url string) (string, error) {
 	if url == "" {
 		return defaultLedger()
