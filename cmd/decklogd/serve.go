@@ -20,8 +20,10 @@ import (
 	"time"
 
 	"decklog/cmd/internal/surroundings"
+	"decklog/internal/bell"
 	"decklog/internal/cli"
 	"decklog/internal/dashboard"
+	"decklog/internal/esdb"
 	"decklog/internal/failure"
 	"decklog/internal/mcp"
 	"decklog/internal/metrics"
@@ -31,6 +33,7 @@ import (
 	"decklog/internal/socket"
 	"decklog/internal/sqlite"
 	"decklog/internal/token"
+	"decklog/projections"
 )
 
 // serveFlags is the command line of serve.
@@ -72,11 +75,11 @@ func readServeFlags(args []string) (f serveFlags, err error) {
 // serving is a server at work.
 type serving struct {
 	serveFlags
+	shown   string // the ledger's address, as it may be printed
 	env     *cli.Env
 	log     *slog.Logger
 	desk    *ops.Ops
-	file    string // the ledger's
-	folder  string // that it lies in
+	folder  string // that the ledger, or what this machine has of it, lies in
 	tokens  *token.Tokens
 	guard   *serve.Guard
 	server  *serve.Server
@@ -111,15 +114,19 @@ func (s *serving) openLedger() error {
 	if cli.Served(s.ledger) {
 		return failure.New("already_served", "serve the file itself: --ledger sqlite:PATH", fmt.Errorf("serve %s: it is served already", s.ledger))
 	}
-	var err error
-	if s.file, err = surroundings.LedgerFile(s.ledger); err != nil {
+	if esdb.Is(s.ledger) {
+		return s.openCluster()
+	}
+	file, err := surroundings.LedgerFile(s.ledger)
+	if err != nil {
 		return err
 	}
-	if s.file == "" {
+	s.shown = "sqlite:" + file
+	if file == "" {
 		return failure.New("bad_ledger", "serve a ledger in a file: --ledger sqlite:PATH", errors.New("a ledger in memory cannot be served"))
 	}
-	s.folder = filepath.Dir(s.file)
-	s.desk, _, err = surroundings.OpenFile(s.file, s.env, sqlite.Grouped(sqlite.DefaultGroups), sqlite.OnCommit(func(members, events int, took time.Duration) {
+	s.folder = filepath.Dir(file)
+	s.desk, _, err = surroundings.OpenFile(file, s.env, sqlite.Grouped(sqlite.DefaultGroups), sqlite.OnCommit(func(members, events int, took time.Duration) {
 		if s.metrics != nil {
 			s.metrics.Commit(members, events, took)
 		}
@@ -128,6 +135,27 @@ func (s *serving) openLedger() error {
 		return err
 	}
 	s.desk.Hub = ops.NewHub(s.desk.Ledger)
+	return nil
+}
+
+// openCluster opens a ledger in EventStoreDB. What this machine has of its own,
+// the bells, the notes, the tokens and the policy file, lies beside the views.
+func (s *serving) openCluster() error {
+	address, err := esdb.Parse(s.ledger)
+	if err != nil {
+		return err
+	}
+	s.shown, s.folder = address.Shown(), filepath.Dir(address.Views)
+	surroundings.Around(s.env, s.folder)
+	ledger, err := esdb.Open(address, projections.Project,
+		esdb.Prepare(ops.Refold),
+		esdb.Apply(ops.Rings(func() bell.Bells { return s.env.World.Bells })),
+		esdb.MirrorWith(sqlite.Grouped(sqlite.DefaultGroups)))
+	if err != nil {
+		return err
+	}
+	s.desk = &ops.Ops{Ledger: ledger, World: s.env.World}
+	s.desk.Hub = ops.NewHub(ledger)
 	return nil
 }
 
@@ -407,7 +435,7 @@ func (s *serving) listenSocket() (listener, error) {
 // say tells where it listens, on standard output, as soon as it does.
 func (s *serving) say(listeners []listener) {
 	if s.json {
-		at := map[string]any{"ledger": "sqlite:" + s.file, "http": "", "socket": ""}
+		at := map[string]any{"ledger": s.shown, "http": "", "socket": ""}
 		for _, l := range listeners {
 			if strings.HasPrefix(l.url, "unix:") {
 				at["socket"] = l.url
@@ -418,7 +446,7 @@ func (s *serving) say(listeners []listener) {
 		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"serving": at})
 		return
 	}
-	fmt.Printf("serving %s%s\n", s.file, s.fresh())
+	fmt.Printf("serving %s%s\n", strings.TrimPrefix(s.shown, "sqlite:"), s.fresh())
 	for _, l := range listeners {
 		fmt.Printf("  %s\n", l.url)
 	}

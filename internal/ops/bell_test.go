@@ -103,6 +103,32 @@ func TestWhateverBringsASessionSomethingStirsIt(t *testing.T) {
 	}
 }
 
+// On the machine of the one who is written to, the sender's command never ran: what
+// brings its events rings.
+func TestABellIsRungByWhatBringsAnEventFromAnotherMachine(t *testing.T) {
+	d := newDesk(t)
+	d.running(alice, 1)
+	d.running(bob, 2)
+	d.running(carol, 3)
+	bells := bell.Beside(t.TempDir())
+	for _, who := range []string{bob, carol} {
+		if err := bells.Silence(who, nil); err != nil || bells.Rings(who, d.now.Std()) {
+			t.Fatalf("%s: its bell is not silent: %v", who, err)
+		}
+	}
+	before := d.end()
+	d.send(alice, inform(bob, "one"))
+	recorded := d.recorded(before)
+	if err := d.Ledger.View(func(r events.Reader) error {
+		return ops.Rings(func() bell.Bells { return bells })(r, recorded)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !bells.Rings(bob, d.now.Std()) || bells.Rings(carol, d.now.Std()) {
+		t.Errorf("bob's rings: %t, carol's: %t", bells.Rings(bob, d.now.Std()), bells.Rings(carol, d.now.Std()))
+	}
+}
+
 func TestABellIsSilentUntilTheNextMomentAtWhichTimeAloneBringsSomething(t *testing.T) {
 	d := newDesk(t)
 	d.running(alice, 1)

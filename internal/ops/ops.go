@@ -284,26 +284,7 @@ func (u *unit) record(proposed []events.Proposed) (recorded []events.Recorded, e
 
 // ring rings the bells of those for whom something came to wait, before the
 // commit that makes it so: who dies in between has rung in vain.
-func (u *unit) ring() error {
-	rung := map[events.SessionID]bool{}
-	for _, r := range u.wrote {
-		if _, is := r.Event.(events.PolicyAdopted); is {
-			if err := u.World.Bells.Ignore(nil); err != nil {
-				return fmt.Errorf("forget the ignored directories: %w", err)
-			}
-		}
-		for _, id := range stirs(u.s, r.Event, u.policy.Policy) {
-			if rung[id] {
-				continue
-			}
-			rung[id] = true
-			if err := u.World.Bells.Ring(string(id)); err != nil {
-				return fmt.Errorf("ring the bell of session %s: %w", id, err)
-			}
-		}
-	}
-	return u.s.Err()
-}
+func (u *unit) ring() error { return ring(u.World.Bells, u.s, u.policy.Policy, u.wrote) }
 
 // stirs lists the sessions that have to look after an event: their bells are rung
 // by it, and those who wait are woken by it.

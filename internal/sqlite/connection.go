@@ -24,9 +24,12 @@ type setting struct {
 // settings are what each connection is given and asked for again, because what
 // the driver or the file says otherwise shows only when it is too late: by
 // default a commit to a write-ahead log does not survive a power cut.
-func settings(journal string, busy time.Duration) []setting {
+func settings(journal string, busy time.Duration, mirror bool) []setting {
 	synchronous := int64(2) // FULL
-	if journal == journalDelete {
+	switch {
+	case mirror && journal == journalWAL:
+		synchronous = 1 // NORMAL: whole after a power cut, and brought up to date by what it mirrors
+	case journal == journalDelete:
 		synchronous = 3 // EXTRA: a commit is the removal of the journal, so that must be durable too
 	}
 	return []setting{
@@ -48,7 +51,8 @@ type connection struct {
 	db         *sqlite3.Conn
 	busy       time.Duration            // its busy_timeout
 	statements map[string]*sqlite3.Stmt // prepared once, by their text
-	logPages   int                      // of the write-ahead log, after the last commit; counted for groups alone
+	mirror     bool
+	logPages   int // of the write-ahead log, after the last commit; counted for groups alone
 }
 
 // connect opens a file that is there.
@@ -59,7 +63,7 @@ func connect(path string, o options) (*connection, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	c := &connection{db: db, busy: o.busyTimeout, statements: map[string]*sqlite3.Stmt{}}
+	c := &connection{db: db, busy: o.busyTimeout, mirror: o.mirror, statements: map[string]*sqlite3.Stmt{}}
 	if c.busy == 0 {
 		c.busy = busyTimeout
 	}
@@ -77,7 +81,7 @@ func escape(path string) string {
 
 // settle makes the settings and asserts that they hold.
 func (c *connection) settle(journal string) error {
-	for _, s := range settings(journal, c.busy) {
+	for _, s := range settings(journal, c.busy, c.mirror) {
 		want := strconv.FormatInt(s.value, 10)
 		if err := c.db.Exec("PRAGMA " + s.name + "=" + want); err != nil {
 			return fmt.Errorf("set %s: %w", s.name, explain(err))
@@ -169,6 +173,9 @@ func (c *connection) bind(sql string, args []any) (*sqlite3.Stmt, error) {
 
 // commit makes the transaction durable. It gives SQLite's own error.
 func (c *connection) commit() error {
+	if c.mirror {
+		return c.run("COMMIT") // no sync would end the gathering
+	}
 	if file, err := c.db.FileControl("main", sqlite3.FCNTL_JOURNAL_POINTER); err == nil {
 		if log, is := file.(*logFile); is {
 			defer log.gather()()

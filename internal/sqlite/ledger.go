@@ -64,6 +64,7 @@ var (
 type Ledger struct {
 	path    string
 	journal string
+	mirror  bool
 	project events.Projector
 
 	writing     sync.Mutex // held by the one Update that runs
@@ -90,6 +91,7 @@ type options struct {
 	journal       string // empty for what the file system calls for
 	groups        *Groups
 	onCommit      func(members, events int, took time.Duration)
+	mirror        bool
 }
 
 // Open opens the ledger at path, whose name should end in .db, and makes it
@@ -139,6 +141,7 @@ func open(path string, project events.Projector, o options) (*Ledger, error) {
 	l := &Ledger{
 		path:    path,
 		journal: o.journal,
+		mirror:  o.mirror,
 		project: project,
 		ticket:  ticket{path: beside + ".lock", waitMax: o.ticketWaitMax},
 		pulse:   pulse(beside + ".pulse"),

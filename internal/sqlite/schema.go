@@ -73,8 +73,23 @@ CREATE TABLE tallies (
 	count INTEGER NOT NULL,
 	since INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-PRAGMA application_id = ` + strconv.Itoa(applicationID) + `;
 PRAGMA user_version = ` + strconv.Itoa(format) + `;`
+
+// tables is what an empty file is given, and its mark.
+func (l *Ledger) tables() string {
+	all := schema
+	if l.mirror {
+		all += mirrorNotes
+	}
+	return all + fmt.Sprintf("PRAGMA application_id = %d;", l.applicationID())
+}
+
+func (l *Ledger) applicationID() int64 {
+	if l.mirror {
+		return mirrorID
+	}
+	return applicationID
+}
 
 // prepare brings the file to what this program works with: nothing to do for a
 // ledger, everything for an empty file, an error for anything else.
@@ -121,9 +136,9 @@ func (l *Ledger) ready(c *connection) (bool, error) {
 		found[i], _ = strconv.ParseInt(text, 10, 64)
 	}
 	switch id, version := found[0], found[1]; {
-	case id == applicationID && version > format:
+	case id == l.applicationID() && version > format:
 		return false, fmt.Errorf("format %d, this one knows up to %d: %w", version, format, events.ErrNewer)
-	case id == applicationID && version == format:
+	case id == l.applicationID() && version == format:
 		journal, err := c.pragma("journal_mode")
 		return journal == l.journal, err
 	case id == 0 && version == 0:
@@ -172,7 +187,7 @@ func (l *Ledger) make(c *connection) error {
 	if ready, err := l.ready(c); err != nil || ready {
 		return err
 	}
-	if err := explain(c.db.Exec(schema)); err != nil {
+	if err := explain(c.db.Exec(l.tables())); err != nil {
 		return fmt.Errorf("make tables: %w", err)
 	}
 	faults.Point("tables-made")

@@ -94,9 +94,10 @@ func LedgerFile(url string) (string, error) {
 		return file, nil
 	case cli.Served(url):
 		return "", nil
-	case found && scheme == "esdb":
-		return "", cli.Failed("not_supported", "use a ledger in a file: --ledger sqlite:PATH",
-			fmt.Errorf("open ledger %q: this version reaches no ledger over %s", url, scheme))
+	case found && (scheme == "esdb" || scheme == "esdb+discover"):
+		// The address is not repeated: it may hold a password.
+		return "", cli.Failed("not_supported", "reach it through decklog serve: let decklog serve --ledger 'esdb://HOST:PORT' run on this machine, and name the socket that it says with --ledger unix:PATH",
+			fmt.Errorf("open a ledger over %s: only decklog serve does", scheme))
 	}
 	return "", cli.Failed("bad_ledger", "write --ledger sqlite:PATH, for instance --ledger sqlite:ledger.db",
 		fmt.Errorf("open ledger %q: no such kind of ledger", url))
@@ -126,6 +127,11 @@ func Folder(url string) string {
 		return ""
 	}
 	return folder
+}
+
+// Around is what lies in the folder of a ledger that somebody else opens.
+func Around(env *cli.Env, folder string) cli.Beside {
+	return Look(env, cli.Beside{Folder: folder, Notes: notes.Open(folder)})
 }
 
 // Look lets the world see what lies beside the ledger.
