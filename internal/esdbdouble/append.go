@@ -136,6 +136,7 @@ func (s *streamsService) Append(stream streams.Streams_AppendServer) error {
 
 	d, err := c.write(func(l *Log, known *ids) (done, error) { return l.append(c.Stream, expected, events, known) })
 	if conflict, is := errors.AsType[wrongVersion](err); is {
+		s.server.conflicts.Add(1)
 		return stream.SendAndClose(&streams.AppendResp{Result: &streams.AppendResp_WrongExpectedVersion_{
 			WrongExpectedVersion: conflictOf(expected, conflict.current),
 		}})

@@ -68,7 +68,7 @@ func (c *Cluster) Elect(s *Server) {
 	if s != nil {
 		s.held = -1
 		c.log.epoch()
-		c.log.announce()
+		c.log.tell() // also those whom a lagging leader kept waiting
 	}
 }
 
@@ -123,14 +123,24 @@ func (s *Server) leader(only bool) (*Server, error) {
 }
 
 // commit writes by the leader's hand, if s still is that, and the process that
-// took the call still lives.
+// took the call still lives. It returns when what was written is durable. What
+// repeats an append that is not durable yet is answered with nothing that helps:
+// the server drops it, and its client asks again.
 func (s *Server) commit(taker *life, write func(*Log, *ids) (done, error)) (done, error) {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
+	l := s.log
+	l.mu.Lock()
 	if is, _ := s.leads(); !is || s.life == nil || taker.ended.Load() {
+		l.mu.Unlock()
 		return done{}, TimedOut()
 	}
-	return write(s.log, s.life.known)
+	before := l.end
+	d, err := write(l, s.life.known)
+	end, early := l.end, l.end == before && d.position >= l.durable
+	l.mu.Unlock()
+	if err == nil && (early || l.settle(end) != nil) {
+		return done{}, TimedOut()
+	}
+	return d, err
 }
 
 // SetGossip changes what the server says of the cluster, for one that is behind

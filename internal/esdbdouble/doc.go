@@ -9,13 +9,14 @@
 // and [Cluster].
 //
 // The log is kept by a [Log], apart from the servers that write it, so that a
-// server can die and come back, and several can be a cluster.
+// server can die and come back, and several can be a cluster. A [Durable] one lies
+// in a file, so that the process of the double can be killed, too.
 //
 // What it knows comes from the server's documentation and its published source,
 // not from a server that ran beside it; the vendor's own client tests and a
 // client in another language are its witnesses. It does not know scavenging,
 // persistent subscriptions, projections and their links, access control lists,
 // appends to several streams, secondary indexes, and how long the real one takes
-// for anything. What it replicates it replicates at once, or when it is told to;
+// for anything but its syncs. What it replicates it replicates at once, or when it is told to;
 // a leader's unreplicated writes are never lost, for there are none.
 package esdbdouble

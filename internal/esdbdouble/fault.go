@@ -22,9 +22,16 @@ const (
 	Commit
 	// Answer is when it was written and nothing answered.
 	Answer
-	// Send is before each message of a read or a subscription goes out: events,
-	// checkpoints, and what says that the subscription is live.
+	// Send is before each message of a read or a subscription goes out.
 	Send
+	// SendConfirmation is Send for what says that a subscription has begun.
+	SendConfirmation
+	// SendEvent is Send for an event, of a read or of a subscription.
+	SendEvent
+	// SendCheckpoint is Send for what says how far a subscription has looked.
+	SendCheckpoint
+	// SendCaughtUp is Send for what says that a subscription is live.
+	SendCaughtUp
 )
 
 // The names of calls.

@@ -47,7 +47,9 @@ type Log struct {
 	records []*record
 	streams map[string][]*record
 	end     int64
+	durable int64         // up to where it may be read
 	grown   chan struct{} // closed when there is more to be read
+	file    *file         // nil: the log is gone with its process
 }
 
 // LogOption makes a log differ from what suits most tests.
@@ -58,18 +60,29 @@ type LogOption func(*Log)
 func Clock(now func() time.Time) LogOption { return func(l *Log) { l.now = now } }
 
 // NewLog is a log as a new server starts with: not empty, for the server has
-// written events of its own.
+// written events of its own. It is gone with its process; see [Durable].
 func NewLog(options ...LogOption) *Log {
-	l := &Log{now: time.Now, streams: map[string][]*record{}, grown: make(chan struct{})}
+	l := newLog(options)
+	l.found()
+	return l
+}
+
+func newLog(options []LogOption) *Log {
+	l := &Log{now: time.Now, streams: map[string][]*record{}, durable: always, grown: make(chan struct{})}
 	for _, option := range options {
 		option(l)
 	}
+	return l
+}
+
+// found writes what a new server does.
+func (l *Log) found() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.epoch()
 	l.put(&record{stream: "$user-admin", kind: "$UserCreated", json: true, data: []byte(`{"loginName":"admin"}`)})
 	l.put(&record{stream: "$users", kind: "$User", data: []byte("admin")})
-	return l
+	l.announce()
 }
 
 // put writes a record at the end of its stream. The caller holds the lock.
@@ -81,6 +94,15 @@ func (l *Log) put(r *record) *record {
 		r.number = l.last(r.stream, math.MaxInt64) + 1
 	}
 	r.created = l.now()
+	l.add(r)
+	if l.file != nil {
+		l.file.keep(r)
+	}
+	return r
+}
+
+// add puts a record that is made at the end. The caller holds the lock.
+func (l *Log) add(r *record) {
 	r.position = l.end
 	r.end = l.end + recordOverhead + int64(2*len(r.stream)+2*len(r.kind)+len(r.data)+len(r.metadata))
 	l.end = r.end
@@ -89,24 +111,35 @@ func (l *Log) put(r *record) *record {
 	}
 	l.records = append(l.records, r)
 	l.streams[r.stream] = append(l.streams[r.stream], r)
-	return r
 }
 
 // gap takes room in the log that no event fills. The caller holds the lock.
 func (l *Log) gap() int64 {
-	at := l.end
-	l.end += recordOverhead
-	l.records = append(l.records, &record{position: at, end: l.end, hidden: true})
-	return at
+	r := &record{position: l.end, end: l.end + recordOverhead, hidden: true}
+	l.end = r.end
+	l.records = append(l.records, r)
+	if l.file != nil {
+		l.file.keep(r)
+	}
+	return r.position
 }
 
 // epoch notes that a leader begins. The caller holds the lock.
 func (l *Log) epoch() {
 	l.put(&record{stream: "$epoch-information", kind: "$epoch-information", json: true, data: []byte(`{}`), hidden: true})
+	l.announce()
 }
 
-// announce wakes those who wait for more. The caller holds the lock.
+// announce ends what was written together, and wakes those who wait for more, as
+// soon as it may be read. The caller holds the lock.
 func (l *Log) announce() {
+	if l.file == nil || !l.file.seal() {
+		l.tell()
+	}
+}
+
+// tell wakes those who wait for more. The caller holds the lock.
+func (l *Log) tell() {
 	close(l.grown)
 	l.grown = make(chan struct{})
 }
@@ -201,7 +234,7 @@ func (l *Log) Events(prefix string) (events []Event) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	for _, r := range l.records {
-		if !r.hidden && strings.HasPrefix(r.stream, prefix) {
+		if !r.hidden && r.end <= l.durable && strings.HasPrefix(r.stream, prefix) {
 			events = append(events, Event{
 				ID: r.id, Stream: r.stream, Revision: uint64(r.number), Type: r.kind, Position: uint64(r.position), Data: r.data, Metadata: r.metadata,
 			})

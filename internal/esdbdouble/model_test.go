@@ -2,6 +2,7 @@ package esdbdouble_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -107,13 +108,41 @@ func (m *model) seen(stream string) (seen []string) {
 }
 
 func TestAppendsAreDecidedAsTheDocumentationSays(t *testing.T) {
+	t.Run("in memory", func(t *testing.T) {
+		appendsAreDecided(t, esdbdouble.NewLog, func(l *esdbdouble.Log) *esdbdouble.Log { return l })
+	})
+	t.Run("in a file that is read anew", func(t *testing.T) {
+		var path string
+		n, folder := 0, t.TempDir()
+		again := func() *esdbdouble.Log {
+			l, err := esdbdouble.Durable(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		first := func(...esdbdouble.LogOption) *esdbdouble.Log {
+			n++
+			path = filepath.Join(folder, fmt.Sprint(n))
+			return again()
+		}
+		appendsAreDecided(t, first, func(l *esdbdouble.Log) *esdbdouble.Log {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return again()
+		})
+	})
+}
+
+func appendsAreDecided(t *testing.T, newLog func(...esdbdouble.LogOption) *esdbdouble.Log, anew func(*esdbdouble.Log) *esdbdouble.Log) {
 	rapid.Check(t, func(rt *rapid.T) {
-		l := esdbdouble.NewLog()
+		l := newLog()
 		s, err := esdbdouble.Start(l, esdbdouble.Config{})
 		if err != nil {
 			rt.Fatal(err)
 		}
-		defer s.Stop()
+		defer func() { s.Stop(); _ = l.Close() }()
 		connect := func() client {
 			config, err := esdb.ParseConnectionString(s.URL())
 			if err != nil {
@@ -195,7 +224,8 @@ func TestAppendsAreDecidedAsTheDocumentationSays(t *testing.T) {
 			"start anew": func(rt *rapid.T) {
 				_ = c.Close()
 				s.Stop()
-				if err := s.Start(); err != nil {
+				l = anew(l)
+				if s, err = esdbdouble.Start(l, esdbdouble.Config{Address: s.Address()}); err != nil {
 					rt.Fatal(err)
 				}
 				c = connect()

@@ -7,6 +7,11 @@ type Quirks struct {
 	Checkpoints Checkpoints
 	Features    FeaturesQuirk
 
+	// Repeats makes a subscription that is resumed tell once more of the event after
+	// which it is to begin. No server is known to; that each event comes once is
+	// none's promise either.
+	Repeats bool
+
 	// NoPosition leaves the place of what was appended out of the answer.
 	NoPosition bool
 }

@@ -21,8 +21,21 @@ type reading struct {
 
 // send is where slow readers are waited for; nothing is locked while it runs.
 func (r *reading) send(answer *streams.ReadResp) error {
-	if err := r.passes(Send); err != nil {
-		return err
+	points := []Point{Send}
+	switch answer.GetContent().(type) {
+	case *streams.ReadResp_Confirmation:
+		points = append(points, SendConfirmation)
+	case *streams.ReadResp_Event:
+		points = append(points, SendEvent)
+	case *streams.ReadResp_Checkpoint_:
+		points = append(points, SendCheckpoint)
+	case *streams.ReadResp_CaughtUp_:
+		points = append(points, SendCaughtUp)
+	}
+	for _, at := range points {
+		if err := r.passes(at); err != nil {
+			return err
+		}
 	}
 	return r.wire.Send(answer)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"math"
 	"net"
 	"strconv"
 	"sync"
@@ -69,6 +68,8 @@ type Server struct {
 	cluster *Cluster
 	faults  faults
 	id      uuid.UUID
+
+	conflicts atomic.Int64
 
 	mu      sync.Mutex // of what follows; log.mu may be taken under it, not the other way
 	address string
@@ -229,6 +230,10 @@ func (s *Server) Calls(name string) int {
 	return s.faults.calls[name]
 }
 
+// Conflicts is how many appends were answered that their revision was wrong, over
+// all starts.
+func (s *Server) Conflicts() int { return int(s.conflicts.Load()) }
+
 // SetQuirks makes the server like one of another version, for what is called
 // from now on.
 func (s *Server) SetQuirks(q Quirks) {
@@ -303,7 +308,7 @@ func (s *Server) CatchUp() {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
 	s.held = -1
-	s.log.announce()
+	s.log.tell()
 }
 
 // sight is how far the server knows the log, and what is closed when that may
@@ -312,9 +317,9 @@ func (s *Server) sight() (until int64, grown <-chan struct{}) {
 	s.log.mu.RLock()
 	defer s.log.mu.RUnlock()
 	if s.held >= 0 {
-		return s.held, s.log.grown
+		return min(s.held, s.log.durable), s.log.grown
 	}
-	return math.MaxInt64, s.log.grown
+	return s.log.durable, s.log.grown
 }
 
 // connections are a listener that can cut what it has accepted.

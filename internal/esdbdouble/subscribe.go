@@ -131,6 +131,9 @@ func (r *reading) followAll(lets func(*record) bool, window int) error {
 		at = newest
 	}
 	t := &tally{reading: r, every: math.MaxInt, seen: at, said: beforeAll}
+	if r.Server.quirksNow().Repeats {
+		t.seen = beforeAll
+	}
 	if filter := r.options.GetFilter(); filter != nil {
 		t.filtered, t.every = true, window*int(filter.GetCheckpointIntervalMultiplier())
 	}

@@ -87,10 +87,10 @@ func (v *verdict) missing(format string, args ...any) {
 
 // judge is the oracle, after any fault: it opens the ledger as the next process
 // would, and compares it with the history.
-func (h *history) judge(t testing.TB, path string) (v verdict) {
+func (h *history) judge(t testing.TB, path string, options ...sqlite.Option) (v verdict) {
 	t.Helper()
 	v.confirmed = map[string]bool{}
-	l, err := sqlite.Open(path, projections.Project)
+	l, err := sqlite.Open(path, projections.Project, options...)
 	if err != nil {
 		v.say("the ledger does not open: %v", err)
 		v.lost = h.acknowledged()
@@ -107,9 +107,9 @@ func (h *history) judge(t testing.TB, path string) (v verdict) {
 }
 
 // holds is judge for a ledger with which all must be well.
-func (h *history) holds(t testing.TB, path, when string) verdict {
+func (h *history) holds(t testing.TB, path, when string, options ...sqlite.Option) verdict {
 	t.Helper()
-	v := h.judge(t, path)
+	v := h.judge(t, path, options...)
 	if len(v.wrong) > 0 {
 		t.Fatalf("%s: %d acknowledged are lost\n%s", when, v.lost, strings.Join(v.wrong, "\n"))
 	}
@@ -259,10 +259,34 @@ func (h *history) deliveries(all []events.Recorded, v *verdict) {
 	live := map[events.Participant]events.LeaseID{} // neither confirmed nor seen to have ended
 	attempts, confirmed := map[item]int{}, map[item]bool{}
 	offered := map[shown]bool{}
+	// What a session took out of the mailbox of a seat or a person is that one's
+	// item still, whoever is offered it.
+	type took struct {
+		session events.Participant
+		message events.MessageID
+	}
+	taken := map[took]events.Participant{}
+	of := func(mailbox events.Participant, it events.Leased) item {
+		if shared := taken[took{mailbox, it.Message}]; shared != "" && it.Kind == events.ItemMessage {
+			mailbox = shared
+		}
+		return item{mailbox, it.Kind, it.Message, it.To}
+	}
 	for _, e := range all {
 		switch ev := e.Event.(type) {
 		case events.MessageSent:
 			sent[ev.Message] = true
+		case events.MailboxTaken:
+			for _, it := range ev.Items {
+				if confirmed[item{mailbox: ev.Mailbox, kind: events.ItemMessage, message: it.Message}] {
+					v.say("position %d: %s takes message %s out of %s, which was confirmed", e.Position, ev.Session, it.Message, ev.Mailbox)
+				}
+				taken[took{events.Participant(ev.Session), it.Message}] = ev.Mailbox
+			}
+		case events.MailboxReturned:
+			for _, it := range ev.Items {
+				delete(taken, took{events.Participant(ev.Session), it.Message})
+			}
 		case events.InstructionLeased:
 			if l := live[ev.Mailbox]; l != "" && l != ev.Lease {
 				v.say("position %d: %s has the leases %s and %s at once", e.Position, ev.Mailbox, l, ev.Lease)
@@ -277,7 +301,7 @@ func (h *history) deliveries(all []events.Recorded, v *verdict) {
 				if !sent[it.Message] {
 					v.say("position %d leases message %s, which was not sent", e.Position, it.Message)
 				}
-				k := item{ev.Mailbox, it.Kind, it.Message, it.To}
+				k := of(ev.Mailbox, it)
 				if it.Attempt != attempts[k]+1 {
 					v.say("position %d: attempt %d of %v follows attempt %d", e.Position, it.Attempt, k, attempts[k])
 				}
@@ -303,7 +327,7 @@ func (h *history) deliveries(all []events.Recorded, v *verdict) {
 				live[ev.Mailbox] = ""
 			}
 			for _, it := range ev.Items {
-				k := item{ev.Mailbox, it.Kind, it.Message, it.To}
+				k := of(ev.Mailbox, it)
 				if confirmed[k] {
 					v.say("position %d confirms %v a second time", e.Position, k)
 				}

@@ -5,7 +5,7 @@
 //
 // starts the servers, runs the command, ends the servers with it and gives its
 // exit code. Without a command it says where it listens, and ends when its input
-// does.
+// does. With -log the log of its one server, or its one cluster, outlives it.
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"decklog/internal/esdbdouble"
@@ -37,6 +38,7 @@ func run(args []string) (code int, err error) {
 	secure := flags.String("secure", "", "a server by itself on `HOST:PORT`, with TLS and the user admin:changeit")
 	cluster := flags.String("cluster", "", "a cluster on `HOST:PORT,HOST:PORT,...`, with TLS and the same user")
 	certs := flags.String("certs", "", "the `DIR` that holds node.crt and node.key for -secure and -cluster")
+	file := flags.String("log", "", "keep the log in `FILE`, of which one server or one cluster goes on when it starts")
 	version := flags.String("version", esdbdouble.DefaultVersion, "the `VERSION` that the servers say they have")
 	if err := flags.Parse(args); err != nil {
 		return 2, nil // flag has said what is wrong
@@ -51,12 +53,24 @@ func run(args []string) (code int, err error) {
 		}
 		closed.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	}
+	newLog := func() *esdbdouble.Log { return esdbdouble.NewLog() } // another for each
+	if *file != "" {
+		if len(slices.DeleteFunc([]string{*insecure, *secure, *cluster}, func(at string) bool { return at == "" })) != 1 {
+			return 0, errors.New("a log in a file is of one server, or of one cluster")
+		}
+		l, err := esdbdouble.Durable(*file)
+		if err != nil {
+			return 0, err
+		}
+		defer l.Close()
+		newLog = func() *esdbdouble.Log { return l }
+	}
 	var where []string
 	for _, c := range []esdbdouble.Config{open, closed} {
 		if c.Address == "" {
 			continue
 		}
-		s, err := esdbdouble.Start(esdbdouble.NewLog(), c)
+		s, err := esdbdouble.Start(newLog(), c)
 		if err != nil {
 			return 0, err
 		}
@@ -70,7 +84,7 @@ func run(args []string) (code int, err error) {
 			node.Address, node.Advertise = address, address
 			nodes = append(nodes, node)
 		}
-		c, err := esdbdouble.StartCluster(esdbdouble.NewLog(), nodes...)
+		c, err := esdbdouble.StartCluster(newLog(), nodes...)
 		if err != nil {
 			return 0, err
 		}
