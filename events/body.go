@@ -37,6 +37,29 @@ func (b Body) Commit() BodyRef {
 // Opens says whether this body is the one that was committed to.
 func (b Body) Opens(ref BodyRef) bool { return b.Commit() == ref }
 
+// TextOf is what an event says of the text beside it; false when none was laid there.
+func TextOf(e Event) (BodyRef, bool) {
+	switch e := e.(type) {
+	case MessageSent:
+		return e.Body, true
+	case MessageEdited:
+		return e.Body, true
+	case PayloadAttached:
+		return e.Payload, true
+	case HandoffOffered:
+		return e.Reason, true
+	case HandoffDeclined:
+		if e.Reason != nil {
+			return *e.Reason, true
+		}
+	case OwedClosed:
+		if e.Reason != nil {
+			return *e.Reason, true
+		}
+	}
+	return BodyRef{}, false
+}
+
 // Fingerprint tells equal messages without comparing their text. It lies with
 // the body, not in the event, and goes when the body goes.
 type Fingerprint [32]byte

@@ -45,20 +45,26 @@ func (r Recorded) Chain(before Digest) Digest {
 // Metadata is the same facts as a flat object of strings, the form in which
 // EventStoreDB's tools follow correlation and cause.
 func (r Recorded) Metadata() map[string]string {
-	m := map[string]string{
-		"$correlationId": string(r.Cause.Command),
-		"$causationId":   string(r.Cause.Command),
-		"command":        string(r.Cause.Command),
-		"actor":          string(r.Actor),
-		"time":           r.Time.String(),
-		"policy":         strconv.FormatInt(int64(r.Policy), 10),
-		"schema":         strconv.Itoa(r.Version),
+	m := map[string]string{}
+	r.EachMetadata(func(key, value string) { m[key] = value })
+	return m
+}
+
+// EachMetadata calls visit with each entry of [Recorded.Metadata], in the order of
+// the keys.
+func (r Recorded) EachMetadata(visit func(key, value string)) {
+	correlation, causation := string(r.Cause.Command), string(r.Cause.Command)
+	if t := ThreadOf(r.Event); t != "" {
+		correlation = string(t)
 	}
 	if r.Cause.Event != "" {
-		m["$causationId"] = string(r.Cause.Event)
+		causation = string(r.Cause.Event)
 	}
-	if t := ThreadOf(r.Event); t != "" {
-		m["$correlationId"] = string(t)
-	}
-	return m
+	visit("$causationId", causation)
+	visit("$correlationId", correlation)
+	visit("actor", string(r.Actor))
+	visit("command", string(r.Cause.Command))
+	visit("policy", strconv.FormatInt(int64(r.Policy), 10))
+	visit("schema", strconv.Itoa(r.Version))
+	visit("time", r.Time.String())
 }

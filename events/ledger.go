@@ -127,6 +127,14 @@ type Tx interface {
 	EndTally(key string) error
 }
 
+// Placer is what a Tx may be besides where nobody knows an event's place before it
+// is recorded, so that the function is called once more to be told it. One that
+// uses nothing of the place but the position says so, and is told by it: now gives
+// the position that an event of this unit has for the one that Append gave.
+type Placer interface {
+	Placed(told func(now func(Position) Position))
+}
+
 // Ledger is the append-only sequence of events, with their bodies and the rows
 // of the views beside them.
 //

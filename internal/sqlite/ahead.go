@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"github.com/ncruces/go-sqlite3"
 	"github.com/tidwall/btree"
 
 	"decklog/internal/faults"
@@ -36,7 +37,7 @@ type ahead struct {
 	file      btree.Map[string, []byte] // rows that the file has
 	known     map[string]bool           // the prefixes of which all these are held
 	fileBytes int                       // of both, about
-	version   string                    // of the file, as PRAGMA data_version tells it
+	version   int64                     // of the file, as PRAGMA data_version tells it
 }
 
 // was is a row before it was put.
@@ -48,17 +49,19 @@ type was struct {
 
 func newAhead() *ahead { return &ahead{known: map[string]bool{}} }
 
-// begin forgets what another has made old, or has become too much.
-func (a *ahead) begin(c *connection) error {
-	version, err := c.pragma("data_version")
-	if err != nil {
-		return err
+// begin forgets what another has made old, or has become too much, and says whether
+// the file is as it was left.
+func (a *ahead) begin(c *connection) (same bool, err error) {
+	var version int64
+	if err := c.query(func(s *sqlite3.Stmt) { version = s.ColumnInt64(0) }, `PRAGMA data_version`); err != nil {
+		return false, err
 	}
-	if version != a.version || a.fileBytes > knownBytesMax {
+	same = version == a.version
+	if !same || a.fileBytes > knownBytesMax {
 		*a = *newAhead()
 		a.version = version
 	}
-	return nil
+	return same, nil
 }
 
 // get gives a row that it holds; nil and true for one that is removed.

@@ -24,12 +24,9 @@ type setting struct {
 // settings are what each connection is given and asked for again, because what
 // the driver or the file says otherwise shows only when it is too late: by
 // default a commit to a write-ahead log does not survive a power cut.
-func settings(journal string, busy time.Duration, mirror bool) []setting {
-	synchronous := int64(2) // FULL
-	switch {
-	case mirror && journal == journalWAL:
-		synchronous = 1 // NORMAL: whole after a power cut, and brought up to date by what it mirrors
-	case journal == journalDelete:
+func settings(journal string, busy time.Duration) []setting {
+	synchronous := int64(2) // FULL; of a mirror's log see logFile
+	if journal == journalDelete {
 		synchronous = 3 // EXTRA: a commit is the removal of the journal, so that must be durable too
 	}
 	return []setting{
@@ -52,7 +49,9 @@ type connection struct {
 	busy       time.Duration            // its busy_timeout
 	statements map[string]*sqlite3.Stmt // prepared once, by their text
 	mirror     bool
-	logPages   int // of the write-ahead log, after the last commit; counted for groups alone
+	open       bool // though no write transaction has it: it has written nothing, and goes on with the next
+	goesOn     bool // the write transaction that has it goes on with the last one's snapshot
+	logPages   int  // of the write-ahead log, after the last commit; counted for groups alone
 }
 
 // connect opens a file that is there.
@@ -81,7 +80,7 @@ func escape(path string) string {
 
 // settle makes the settings and asserts that they hold.
 func (c *connection) settle(journal string) error {
-	for _, s := range settings(journal, c.busy, c.mirror) {
+	for _, s := range settings(journal, c.busy) {
 		want := strconv.FormatInt(s.value, 10)
 		if err := c.db.Exec("PRAGMA " + s.name + "=" + want); err != nil {
 			return fmt.Errorf("set %s: %w", s.name, explain(err))
@@ -173,12 +172,9 @@ func (c *connection) bind(sql string, args []any) (*sqlite3.Stmt, error) {
 
 // commit makes the transaction durable. It gives SQLite's own error.
 func (c *connection) commit() error {
-	if c.mirror {
-		return c.run("COMMIT") // no sync would end the gathering
-	}
 	if file, err := c.db.FileControl("main", sqlite3.FCNTL_JOURNAL_POINTER); err == nil {
 		if log, is := file.(*logFile); is {
-			defer log.gather()()
+			defer log.gather(c.mirror)()
 		}
 	}
 	return c.run("COMMIT")

@@ -64,9 +64,17 @@ func (f journalFile) WriteAt(p []byte, off int64) (int, error) {
 // goes to the file in few large writes, at the latest with the sync that the
 // commit ends with. Until then nobody reads it: the log's index, which says how far
 // the log reaches, follows the sync.
+//
+// The commit of a mirror waits for no disk, and yet asks for a sync, because that is
+// where the gathering ends: this one only writes. So the log is as it is with
+// synchronous=NORMAL, whole after a power cut and perhaps without its last commits.
+// What keeps it whole is synced all the same: a new header over old frames, and the
+// log before it is moved into the file, which no commit of a group does.
 type logFile struct {
 	journalFile
 	gathers  bool
+	hurries  bool   // the commit that gathers is a mirror's
+	headed   bool   // a header was written that is not synced
 	gathered []byte // for the file, from the place at
 	at       int64
 
@@ -82,6 +90,7 @@ const gatheredMax = 256 << 10
 const logHeaderBytes = 32
 
 func (f *logFile) WriteAt(p []byte, off int64) (int, error) {
+	f.headed = f.headed || off == 0
 	switch {
 	case off > 0:
 		f.unsaved = true
@@ -107,9 +116,9 @@ func (f *logFile) WriteAt(p []byte, off int64) (int, error) {
 // gather begins to gather, for one commit, and gives the function that ends it.
 // What was gathered and did not come to the file is forgotten: its commit failed,
 // and later another connection may write there.
-func (f *logFile) gather() (end func()) {
-	f.gathers = true
-	return func() { f.gathers, f.gathered = false, f.gathered[:0] }
+func (f *logFile) gather(hurries bool) (end func()) {
+	f.gathers, f.hurries = true, hurries
+	return func() { f.gathers, f.hurries, f.gathered = false, false, f.gathered[:0] }
 }
 
 func (f *logFile) flush() error {
@@ -159,10 +168,13 @@ func (f *logFile) Sync(flags vfs.SyncFlag) error {
 	if f.header != nil && !f.unsaved && f.isMine() {
 		return nil
 	}
+	if f.hurries && !f.headed {
+		return nil
+	}
 	if err := f.journalFile.Sync(flags); err != nil {
 		return err
 	}
-	f.unsaved = false
+	f.unsaved, f.headed = false, false
 	return nil
 }
 

@@ -66,6 +66,7 @@ type groups struct {
 	writer *connection // nil until it is needed
 	kept   kept
 	ahead  *ahead
+	ends   ends
 
 	logPages int  // of the write-ahead log
 	moveAt   int  // as many pages
@@ -76,7 +77,8 @@ type groups struct {
 
 // member is one Update call.
 type member struct {
-	told chan told // its turn, if it had to wait for it; then what came of the group
+	told  chan told // its turn, if it had to wait for it; then what came of the group
+	final bool      // the group is committed behind it, whoever waits
 }
 
 // told is what a member is told by another.
@@ -91,7 +93,7 @@ type group struct {
 	c       *connection
 	began   time.Time
 	ahead   *ahead
-	end     placed
+	ends    *ends
 	kept    any
 	members []*member // that want to hear what came of it
 	ran     int
@@ -102,9 +104,12 @@ type group struct {
 }
 
 // updateInGroup is Update of a grouped ledger.
-func (l *Ledger) updateInGroup(fn func(events.Tx) error) (err error) {
+func (l *Ledger) updateInGroup(fn func(events.Tx) error) error {
+	return l.join(&member{told: make(chan told, 1)}, fn)
+}
+
+func (l *Ledger) join(m *member, fn func(events.Tx) error) (err error) {
 	defer l.guard(&err)()
-	m := &member{told: make(chan told, 1)}
 	g, err := l.groups.wait(m)
 	if err == nil && g == nil {
 		g, err = l.openGroup()
@@ -185,18 +190,24 @@ func (l *Ledger) openGroup() (g *group, err error) {
 			l.endWriting(c)
 		}
 	}()
-	if err := q.ahead.begin(c); err != nil {
-		return nil, err
+	if !c.goesOn {
+		same, err := q.ahead.begin(c)
+		if err != nil {
+			return nil, err
+		}
+		if !same {
+			q.ends = newEnds()
+		}
 	}
 	whole = true
-	return &group{l: l, c: c, began: time.Now(), ahead: q.ahead, kept: q.kept.take()}, nil
+	return &group{l: l, c: c, began: time.Now(), ahead: q.ahead, ends: &q.ends, kept: q.kept.take()}, nil
 }
 
 // run calls a member's function, and hands the group on whatever comes of it.
 // Without an error the member is yet to be told what came of the group, unless
 // all that it saw was durable.
 func (g *group) run(m *member, fn func(events.Tx) error) (durable bool, err error) {
-	defer g.handOn()
+	defer g.handOn(m)
 	if err := g.unit(fn); err != nil {
 		return false, err
 	}
@@ -209,7 +220,7 @@ func (g *group) run(m *member, fn func(events.Tx) error) (durable bool, err erro
 
 // unit is one unit of work of the group.
 func (g *group) unit(fn func(events.Tx) error) (err error) {
-	t := &tx{reader: &reader{c: g.c, kept: g.kept}, project: g.l.project, ahead: g.ahead, placed: g.end}
+	t := &tx{reader: &reader{c: g.c, kept: g.kept}, project: g.l.project, ahead: g.ahead, ends: g.ends, placed: g.ends.placed, first: !g.wrote && g.l.alone()}
 	g.kept = nil
 	g.ran++
 	kept := false
@@ -233,7 +244,10 @@ func (g *group) unit(fn func(events.Tx) error) (err error) {
 		return err
 	}
 	err = t.alive()
-	if err == nil && t.saved {
+	if err == nil && t.holds() {
+		err = errTried
+	}
+	if err == nil && t.saved && !t.first {
 		err = g.c.exec("RELEASE member")
 	}
 	if err != nil {
@@ -242,7 +256,8 @@ func (g *group) unit(fn func(events.Tx) error) (err error) {
 	}
 	kept = true
 	g.ahead.keep()
-	g.end, g.kept = t.placed, t.kept
+	g.ends.keep(t)
+	g.kept = t.kept
 	g.events += t.appended
 	g.wrote = g.wrote || t.writes > 0
 	g.dropped = g.dropped || t.dropped
@@ -259,6 +274,9 @@ func (g *group) undo(t *tx) {
 		if t.failed != nil {
 			err = t.failed
 		}
+	case t.saved && t.first:
+		g.c.rollback()
+		err = g.l.begin(g.c)
 	case t.saved:
 		err = g.c.exec("ROLLBACK TO member")
 		if err == nil {
@@ -272,10 +290,10 @@ func (g *group) undo(t *tx) {
 	g.ahead.undo()
 }
 
-// handOn lets the next of the queue go on with the group, or ends it.
-func (g *group) handOn() {
+// handOn lets the next of the queue go on with the group, or ends it behind m.
+func (g *group) handOn(m *member) {
 	q := g.l.groups
-	if g.lost == nil && g.ran < q.bounds.Members && time.Since(g.began) < q.bounds.Longest {
+	if !m.final && g.lost == nil && g.ran < q.bounds.Members && time.Since(g.began) < q.bounds.Longest {
 		q.mu.Lock()
 		next := q.next()
 		q.mu.Unlock()
@@ -298,11 +316,13 @@ func (g *group) finish() {
 	}()
 	defer g.l.endWriting(g.c) // before anybody is told
 	if err = g.commit(); err != nil {
-		g.l.groups.ahead = newAhead()
+		g.l.groups.ahead, g.l.groups.ends = newAhead(), newEnds()
 		return
 	}
 	g.ahead.written()
-	g.l.shorten(g.c)
+	if !g.c.open {
+		g.l.shorten(g.c)
+	}
 	g.l.groups.kept.giveBack(g.kept)
 }
 
@@ -322,11 +342,17 @@ func (g *group) commit() (err error) {
 	if g.lost != nil {
 		return g.lost
 	}
+	if g.l.alone() && !g.wrote {
+		g.c.open = true // nobody else writes, so the next group sees the same
+		return nil
+	}
 	if err := g.ahead.write(g.c.exec); err != nil {
 		return err
 	}
-	if err := g.l.InPlace(); err != nil {
-		return err
+	if !g.l.alone() { // what a mirror lost lies elsewhere
+		if err := g.l.InPlace(); err != nil {
+			return err
+		}
 	}
-	return g.l.commit(g.c, commit{members: len(g.members), events: g.events, last: g.end.last, dropped: g.dropped})
+	return g.l.commit(g.c, commit{members: len(g.members), events: g.events, last: g.ends.last, dropped: g.dropped})
 }

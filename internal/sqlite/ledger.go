@@ -106,6 +106,9 @@ func Open(path string, project events.Projector, more ...Option) (*Ledger, error
 	for _, option := range more {
 		option(&o)
 	}
+	if o.mirror && o.groups == nil {
+		o.groups = &DefaultGroups
+	}
 	return open(path, project, o)
 }
 
@@ -149,7 +152,7 @@ func open(path string, project events.Projector, o options) (*Ledger, error) {
 		onCommit: o.onCommit,
 	}
 	if o.groups != nil {
-		l.groups = &groups{bounds: *o.groups, ahead: newAhead()}
+		l.groups = &groups{bounds: *o.groups, ahead: newAhead(), ends: newEnds()}
 		if l.file, err = os.Stat(path); err != nil {
 			return nil, fmt.Errorf("open ledger: %w", explain(err))
 		}
@@ -281,11 +284,13 @@ func (l *Ledger) beginWriting() (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.ticket.take(); err != nil {
-		return nil, err
+	if !l.alone() {
+		if err := l.ticket.take(); err != nil {
+			return nil, err
+		}
+		ticket = true
 	}
-	ticket = true
-	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+	if err := l.begin(c); err != nil {
 		return nil, err
 	}
 	begun = true
@@ -293,13 +298,33 @@ func (l *Ledger) beginWriting() (*connection, error) {
 	return c, nil
 }
 
+func (l *Ledger) begin(c *connection) error {
+	if c.goesOn = c.open; c.open {
+		c.open = false
+		return nil
+	}
+	if l.alone() {
+		return c.exec("BEGIN")
+	}
+	return c.exec("BEGIN IMMEDIATE")
+}
+
 // endWriting ends it, without a trace if it was not committed.
 func (l *Ledger) endWriting(c *connection) {
 	defer l.writing.Unlock()
-	defer l.ticket.giveBack()
+	if !l.alone() {
+		defer l.ticket.giveBack()
+	}
 	defer l.giveBackWriter(c)
-	c.rollback()
+	if !c.open {
+		c.rollback()
+	}
 }
+
+// alone says that no other process writes to the file, and in this one nothing but
+// what writing keeps apart. So there is nobody to wait for, and a transaction can
+// begin without SQLite's own lock until it writes.
+func (l *Ledger) alone() bool { return l.mirror && l.journal == journalWAL }
 
 // lendWriter lends the connection that a write transaction has. Groups have one
 // of their own, so that no view keeps them waiting.
@@ -326,7 +351,7 @@ func (l *Ledger) giveBackWriter(c *connection) {
 	switch {
 	case l.groups == nil:
 		l.connections.giveBack(c)
-	case !c.db.GetAutocommit():
+	case !c.open && !c.db.GetAutocommit():
 		l.groups.writer = nil
 		c.close() // it could not roll back
 	}
@@ -367,7 +392,9 @@ func (l *Ledger) commit(c *connection, what commit) error {
 		if l.onCommit != nil {
 			l.onCommit(what.members, what.events, time.Since(began))
 		}
-		l.pulse.ring()
+		if !l.alone() {
+			l.pulse.ring()
+		}
 		faults.Point("pulse-rung")
 		l.watch.saw(what.last, nil)
 	}
@@ -395,6 +422,7 @@ func (l *Ledger) Close() (err error) {
 	if l.groups != nil {
 		l.groups.movers.Wait()
 		if c := l.groups.writer; c != nil {
+			c.rollback() // a snapshot that was left open
 			err = c.close()
 			l.groups.writer = nil
 		}

@@ -21,11 +21,25 @@ CREATE TABLE notes (
 ) STRICT, WITHOUT ROWID;`
 
 // Mirrors makes the file a mirror of a ledger that lies elsewhere, for who brings
-// what was recorded there by [Mirror]. Its commits wait for no disk: they are
-// whole after a crash, but the last of them may be gone after a power cut, and are
-// then brought again.
+// what was recorded there by [Ledger.Bring]. What is appended to it is only tried:
+// the transaction sees what would come of it, and cannot be kept. Its commits wait
+// for no disk: they are whole after a crash, but the last of them may be gone after
+// a power cut, and are then brought again.
+//
+// It is [Grouped], and one process at a time may write to it.
 func Mirrors() Option {
 	return func(o *options) { o.mirror = true }
+}
+
+// Noted reads what lies beside the events: it is what the reader of a mirror can do
+// besides.
+type Noted interface {
+	// Noted reads a note; nil when there is none.
+	Noted(key string) ([]byte, error)
+	// Notes calls visit with each whose key begins with prefix, in their order.
+	Notes(prefix string, visit func(key string, value []byte)) error
+	// Tallies calls visit with each tally.
+	Tallies(visit func(key string, count int, since events.Time)) error
 }
 
 // Mirror is what the transaction of an Update can do besides when the file
@@ -34,18 +48,16 @@ type Mirror interface {
 	events.Tx
 	// Record puts events that another ledger recorded behind the last. Of each the
 	// position, the running maximum of times and the digest are reckoned here, and
-	// the rest is kept as it is given. All are of one stream, and go to the
-	// projector as one append.
-	Record([]Arrived) ([]events.Recorded, error)
+	// the rest is kept as it is given; but one whose id is here already is kept as
+	// what twice makes of it, without body and drops; without twice that is an error.
+	// All are of one stream, and go to the projector as one append.
+	Record(arrived []Arrived, twice func(events.Recorded) events.Recorded) ([]events.Recorded, error)
 	// Alive is why the transaction can write nothing more; nil while it can.
 	Alive() error
 	// Note keeps a value beside the events, that is neither event nor view; nil
 	// takes it away.
 	Note(key string, value []byte) error
-	// Noted reads it; nil when there is none.
-	Noted(key string) ([]byte, error)
-	// Notes calls visit with each whose key begins with prefix, in their order.
-	Notes(prefix string, visit func(key string, value []byte)) error
+	Noted
 }
 
 // Arrived is an event that another ledger recorded.
@@ -55,9 +67,18 @@ type Arrived struct {
 	Drops []events.EventID // whose bodies go with it
 }
 
-var _ Mirror = (*tx)(nil)
+var (
+	_ Mirror = (*tx)(nil)
+	_ Noted  = (*reader)(nil)
+)
 
-func (t *tx) Record(arrived []Arrived) ([]events.Recorded, error) {
+// Bring is an Update for what was recorded elsewhere: others wait for it, so it waits
+// for nobody behind it to have its turn before the commit.
+func (l *Ledger) Bring(fn func(Mirror) error) error {
+	return l.join(&member{told: make(chan told, 1), final: true}, func(t events.Tx) error { return fn(t.(Mirror)) })
+}
+
+func (t *tx) Record(arrived []Arrived, twice func(events.Recorded) events.Recorded) ([]events.Recorded, error) {
 	if err := t.alive(); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
@@ -65,7 +86,7 @@ func (t *tx) Record(arrived []Arrived) ([]events.Recorded, error) {
 		return nil, nil
 	}
 	stream := arrived[0].Stream
-	recorded, err := t.mirror(stream, arrived)
+	recorded, err := t.mirror(stream, arrived, twice)
 	if err == nil {
 		err = t.project(t.Rows(), recorded)
 	}
@@ -76,8 +97,8 @@ func (t *tx) Record(arrived []Arrived) ([]events.Recorded, error) {
 	return recorded, nil
 }
 
-func (t *tx) mirror(stream events.Stream, arrived []Arrived) ([]events.Recorded, error) {
-	head, digest, err := t.head(stream)
+func (t *tx) mirror(stream events.Stream, arrived []Arrived, twice func(events.Recorded) events.Recorded) ([]events.Recorded, error) {
+	head, before, err := t.head(stream)
 	t.asked = asked{}
 	if err == nil {
 		err = t.findLast()
@@ -95,14 +116,39 @@ func (t *tx) mirror(stream events.Stream, arrived []Arrived) ([]events.Recorded,
 		if t.last > 0 {
 			r.High = max(r.Time, t.high)
 		}
-		digest = r.Chain(digest)
-		r.Digest = digest
-		if err := t.store(r, events.Proposed{Body: a.Body, Drops: a.Drops}); err != nil {
+		p := events.Proposed{Body: a.Body, Drops: a.Drops}
+		r.Digest = r.Chain(before)
+		is, err := true, error(nil)
+		if twice == nil {
+			err = t.storeEvent(r)
+		} else {
+			is, err = t.storeNew(r)
+		}
+		if !is && err == nil {
+			r, p = twice(r), events.Proposed{}
+			r.Digest = r.Chain(before)
+			err = t.storeEvent(r)
+		}
+		if err == nil {
+			err = t.storeBeside(r, p)
+		}
+		if err != nil {
 			return nil, err
 		}
+		before = r.Digest
 		out = append(out, r)
 	}
+	t.went(stream, head, before)
 	return out, nil
+}
+
+// storeNew writes an event, unless there is one of its id.
+func (t *tx) storeNew(r events.Recorded) (is bool, err error) {
+	if err := t.insert(insertEvent+` ON CONFLICT (id) DO NOTHING`, r); err != nil || t.c.db.Changes() == 0 {
+		return false, err
+	}
+	t.stored(r)
+	return true, nil
 }
 
 func (t *tx) Alive() error { return t.alive() }
@@ -114,12 +160,17 @@ func (t *tx) Note(key string, value []byte) error {
 	return t.write("note", `REPLACE INTO notes (key, value) VALUES (?, ?)`, key, value)
 }
 
-func (t *tx) Noted(key string) (value []byte, err error) {
-	err = t.query("note", func(s *sqlite3.Stmt) { value = s.ColumnBlob(0, []byte{}) }, `SELECT value FROM notes WHERE key = ?`, key)
+func (r *reader) Noted(key string) (value []byte, err error) {
+	err = r.query("note", func(s *sqlite3.Stmt) { value = s.ColumnBlob(0, []byte{}) }, `SELECT value FROM notes WHERE key = ?`, key)
 	return value, err
 }
 
-func (t *tx) Notes(prefix string, visit func(key string, value []byte)) error {
-	return t.query("notes", func(s *sqlite3.Stmt) { visit(s.ColumnText(0), s.ColumnBlob(1, []byte{})) },
+func (r *reader) Notes(prefix string, visit func(key string, value []byte)) error {
+	return r.query("notes", func(s *sqlite3.Stmt) { visit(s.ColumnText(0), s.ColumnBlob(1, []byte{})) },
 		`SELECT key, value FROM notes WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key`, prefix)
+}
+
+func (r *reader) Tallies(visit func(key string, count int, since events.Time)) error {
+	return r.query("tallies", func(s *sqlite3.Stmt) { visit(s.ColumnText(0), s.ColumnInt(1), events.Time(s.ColumnInt64(2))) },
+		`SELECT key, count, since FROM tallies ORDER BY key`)
 }

@@ -132,6 +132,11 @@ func (r *reader) AsOf(t events.Time) (events.Position, error) {
 	if err != nil {
 		return 0, err
 	}
+	return r.asOf(t, end)
+}
+
+// asOf is AsOf among the events up to a position.
+func (r *reader) asOf(t events.Time, end events.Position) (_ events.Position, err error) {
 	later := sort.Search(int(end), func(i int) bool {
 		var high events.Time
 		if e := r.query("time", func(s *sqlite3.Stmt) { high = events.Time(s.ColumnInt64(0)) },

@@ -21,10 +21,14 @@ type tx struct {
 	dropped  bool // a body
 	writes   int
 	asked    asked
+	held     held // of a mirror
 
 	// In a group:
 	ahead *ahead // what is put and not yet written
-	saved bool   // its savepoint is open: it has written to SQLite
+	ends  *ends  // where the streams end, of which it remembers
+	moved []asked
+	first bool // nobody has written to SQLite before it: it needs no savepoint
+	saved bool // its savepoint is open, or would be: it has written to SQLite
 }
 
 // placed is where the ledger ends, as a transaction goes on with it by itself.
@@ -70,7 +74,10 @@ func (t *tx) save() error {
 	if t.ahead == nil || t.saved {
 		return nil
 	}
-	err := t.c.exec("SAVEPOINT member")
+	var err error
+	if !t.first {
+		err = t.c.exec("SAVEPOINT member")
+	}
 	t.saved = err == nil
 	return err
 }
@@ -105,11 +112,59 @@ func (t *tx) head(stream events.Stream) (events.Revision, events.Digest, error) 
 	if t.c != nil && stream != "" && stream == t.asked.stream {
 		return t.asked.head, t.asked.digest, nil
 	}
+	for i := len(t.moved) - 1; i >= 0; i-- {
+		if m := t.moved[i]; m.stream == stream && t.c != nil {
+			return m.head, m.digest, nil
+		}
+	}
+	if t.ends != nil && t.c != nil {
+		if at, known := t.ends.heads[stream]; known {
+			t.asked = asked{stream, at.head, at.digest}
+			return at.head, at.digest, nil
+		}
+	}
 	head, digest, err := t.reader.head(stream)
 	if err == nil {
 		t.asked = asked{stream, head, digest}
+		if t.ends != nil {
+			t.ends.learn(stream, head, digest)
+		}
 	}
 	return head, digest, err
+}
+
+// headsMax bounds the streams whose ends are remembered.
+const headsMax = 10_000
+
+// ends is where the ledger and its streams end, as the groups know it of what is
+// committed, or about to be by the members before. It stays from one group to the
+// next, unless anybody else wrote to the file, or a group is not committed.
+type ends struct {
+	placed
+	heads map[events.Stream]ending
+}
+
+// ending is a stream's head and its digest.
+type ending struct {
+	head   events.Revision
+	digest events.Digest
+}
+
+func newEnds() ends { return ends{heads: map[events.Stream]ending{}} }
+
+func (e *ends) learn(stream events.Stream, head events.Revision, digest events.Digest) {
+	if len(e.heads) >= headsMax {
+		clear(e.heads)
+	}
+	e.heads[stream] = ending{head, digest}
+}
+
+// keep makes what a member appended part of the group.
+func (e *ends) keep(t *tx) {
+	e.placed = t.placed
+	for _, m := range t.moved {
+		e.learn(m.stream, m.head, m.digest)
+	}
 }
 
 func (t *tx) Rows() events.Rows { return table{reader: t.reader, tx: t} }
@@ -177,12 +232,24 @@ func (t *tx) record(b events.Batch, head events.Revision, digest events.Digest) 
 		r.Event, _ = events.Decode(p.Event.EventType(), version, data)
 		digest = r.Chain(digest)
 		r.Digest = digest
-		if err := t.store(r, p); err != nil {
+		store := t.store
+		if t.c.mirror {
+			store = t.hold
+		}
+		if err := store(r, p); err != nil {
 			return nil, err
 		}
 		out = append(out, r)
 	}
+	t.went(b.Stream, head, digest)
 	return out, nil
+}
+
+// went notes where a stream has got to.
+func (t *tx) went(stream events.Stream, head events.Revision, digest events.Digest) {
+	if t.ends != nil {
+		t.moved = append(t.moved, asked{stream, head, digest})
+	}
 }
 
 // findLast reads what the transaction then carries on by itself.
@@ -194,21 +261,46 @@ func (t *tx) findLast() error {
 		t.last, t.high = events.Position(s.ColumnInt64(0)), events.Time(s.ColumnInt64(1))
 	}, `SELECT position, high FROM events ORDER BY position DESC LIMIT 1`)
 	t.known = err == nil
+	if t.known && t.ends != nil {
+		t.ends.placed = t.placed
+	}
 	return err
 }
 
-// store writes an event, its body, and what it makes of earlier bodies.
+// store writes an event with what lies beside it.
 func (t *tx) store(r events.Recorded, p events.Proposed) error {
-	if err := t.write("store event "+string(r.ID),
-		`INSERT INTO events (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		int64(r.Position), string(r.Stream), int64(r.Revision), string(r.ID), string(r.Type()), int64(r.Version),
-		int64(r.Time), string(r.Actor), string(r.Cause.Command), string(r.Cause.Event), int64(r.Policy),
-		r.Data, r.Digest[:], int64(r.High)); err != nil {
+	if err := t.storeEvent(r); err != nil {
 		return err
 	}
+	return t.storeBeside(r, p)
+}
+
+func (t *tx) storeEvent(r events.Recorded) error {
+	err := t.insert(insertEvent, r)
+	if err == nil {
+		t.stored(r)
+	}
+	return err
+}
+
+const insertEvent = `INSERT INTO events (` + columns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+func (t *tx) insert(how string, r events.Recorded) error {
+	return t.write("store event "+string(r.ID), how,
+		int64(r.Position), string(r.Stream), int64(r.Revision), string(r.ID), string(r.Type()), int64(r.Version),
+		int64(r.Time), string(r.Actor), string(r.Cause.Command), string(r.Cause.Event), int64(r.Policy),
+		r.Data, r.Digest[:], int64(r.High))
+}
+
+// stored goes on behind an event that was stored.
+func (t *tx) stored(r events.Recorded) {
 	t.last, t.high = r.Position, r.High
 	t.appended++
 	faults.Point("event-stored")
+}
+
+// storeBeside writes an event's body, and what it makes of earlier bodies.
+func (t *tx) storeBeside(r events.Recorded, p events.Proposed) error {
 	if b := p.Body; b != nil {
 		if err := t.write("store body of "+string(r.ID),
 			`INSERT INTO bodies (position, salt, body, fingerprint) VALUES (?, ?, ?, ?)`,
