@@ -3,6 +3,7 @@ package commands
 import (
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -54,6 +55,16 @@ type Observation struct {
 	Gone bool         // its process is there no more
 	Busy bool         // it was in a turn when it was seen last
 	Seen *events.Time // last; nil: never
+	// Home is set where another machine observed it, and told.
+	Home *Home
+}
+
+// Home is the machine that a session joined on, for who asks on another one.
+type Home struct {
+	Device string
+	Told   *events.Time // when it last told of this session; nil: it has not since that joined
+	Silent bool         // it has told nothing for longer than it said it would, or never anything
+	Deaf   bool         // who asks hears no other machine at present, so that silence says nothing
 }
 
 func (c Call) look(s *projections.Session) Observation {
@@ -71,8 +82,10 @@ type Presence struct {
 }
 
 // PresenceOf judges a session at this moment: live from joining until leaving,
-// unless its process is gone, or it has no process and was not seen for
-// projections.UnseenMax. Idle for long is not ended.
+// unless its process is gone, or nobody can be asked about a process and it was not
+// seen for projections.UnseenMax. Idle for long is not ended, and neither is what a
+// machine that fell silent had told of: there it is known no more whether the session
+// is in a turn, and how old the rest is.
 func PresenceOf(s *projections.Session, o Observation, now events.Time) Presence {
 	seen := s.Joined
 	if o.Seen != nil && *o.Seen > seen {
@@ -80,30 +93,62 @@ func PresenceOf(s *projections.Session, o Observation, now events.Time) Presence
 	}
 	age := max(0, now.Sub(seen).Milliseconds())
 	p := Presence{Age: &age}
+	unseen := (s.Process == nil || o.Home != nil && o.Home.Silent) && (o.Home == nil || !o.Home.Deaf) &&
+		now.Sub(o.known(s)) >= projections.UnseenMax
 	switch {
 	case s.Left != nil:
 		age = max(0, now.Sub(*s.Left).Milliseconds())
 		p.Says = "left: " + string(s.Reason)
+	case o.Gone && o.Home != nil:
+		p.Says = "its process is gone, as " + o.Home.Device + " told"
 	case o.Gone:
 		p.Says = "its process is gone"
-	case s.Process == nil && now.Sub(seen) >= projections.UnseenMax:
+	case unseen && s.Process != nil:
+		p.Says = "not seen for 12h, and nobody tells of its process"
+	case unseen:
 		p.Says = "not seen for 12h, and no process to ask"
 	case s.Process == nil:
 		p.Live, p.Says = true, "joined, no process recorded"
-	default:
+	case o.Home == nil:
 		p.Live, p.Says = true, "its process runs"
+	case o.Home.Told == nil:
+		p.Live, p.Says = true, "joined on "+o.Home.Device+", which has not told of its process"
+	default:
+		p.Live, p.Says = true, "its process ran "+ago(*o.Home.Told, now)+" ago, as "+o.Home.Device+" told"
 	}
-	p.Busy = p.Live && o.Busy
-	if p.Live {
-		if o.Seen == nil {
-			p.Says += "; no hook run seen"
-		} else if p.Busy {
-			p.Says += "; in a turn when last seen"
-		} else {
-			p.Says += "; idle when last seen"
-		}
+	hushed := o.Home != nil && o.Home.Silent && o.Home.Told != nil
+	p.Busy = p.Live && o.Busy && !hushed
+	if !p.Live {
+		return p
+	}
+	switch {
+	case o.Seen == nil:
+		p.Says += "; no hook run seen"
+	case o.Busy:
+		p.Says += "; in a turn when last seen"
+	default:
+		p.Says += "; idle when last seen"
+	}
+	if hushed {
+		p.Says += "; " + o.Home.Device + " has been silent since"
 	}
 	return p
+}
+
+// known is when a session was last known to be there.
+func (o Observation) known(s *projections.Session) events.Time {
+	at := s.Joined
+	if o.Seen != nil {
+		at = max(at, *o.Seen)
+	}
+	if s.Process != nil && o.Home != nil && o.Home.Told != nil {
+		at = max(at, *o.Home.Told)
+	}
+	return at
+}
+
+func ago(then, now events.Time) string {
+	return max(0, now.Sub(then)).Round(time.Second).String()
 }
 
 func (c Call) presence(s *projections.Session, now events.Time) Presence {

@@ -70,6 +70,72 @@ func TestASessionLivesUntilThereIsEvidenceThatItEnded(t *testing.T) {
 	}
 }
 
+// What another machine told is as old as it is: its silence ends no session before
+// the bound that holds for one without a process, and no machine that hears nothing
+// itself takes that for silence.
+func TestWhatAnotherMachineToldIsJudgedByItsAge(t *testing.T) {
+	joined := events.At(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC))
+	at := func(d time.Duration) *events.Time { u := joined.Add(d); return &u }
+	process := &events.Process{PID: 1, Start: 2, Boot: "b"}
+	home := func(told *events.Time, silent bool) *commands.Home {
+		return &commands.Home{Device: "deck-b", Told: told, Silent: silent}
+	}
+	deaf := func(told *events.Time) *commands.Home {
+		return &commands.Home{Device: "deck-b", Told: told, Silent: false, Deaf: true}
+	}
+	for _, c := range []struct {
+		what string
+		row  projections.Session
+		o    commands.Observation
+		now  *events.Time
+		live bool
+		busy bool
+		says string
+	}{
+		{"it has told nothing yet", projections.Session{Process: process}, commands.Observation{Home: home(nil, false)}, at(time.Second), true, false,
+			"joined on deck-b, which has not told of its process; no hook run seen"},
+		{"it just told", projections.Session{Process: process}, commands.Observation{Busy: true, Seen: at(time.Second), Home: home(at(2*time.Second), false)}, at(22 * time.Second), true, true,
+			"its process ran 20s ago, as deck-b told; in a turn when last seen"},
+		{"it told that its process is gone", projections.Session{Process: process}, commands.Observation{Gone: true, Seen: at(time.Second), Home: home(at(2*time.Second), false)}, at(22 * time.Second), false, false,
+			"its process is gone, as deck-b told"},
+		{"it told that its process is gone, and fell silent", projections.Session{Process: process}, commands.Observation{Gone: true, Home: home(at(2*time.Second), true)}, at(22 * time.Hour), false, false,
+			"its process is gone, as deck-b told"},
+		{"it fell silent", projections.Session{Process: process}, commands.Observation{Busy: true, Seen: at(time.Second), Home: home(at(2*time.Second), true)}, at(5*time.Minute + 2*time.Second), true, false,
+			"its process ran 5m0s ago, as deck-b told; in a turn when last seen; deck-b has been silent since"},
+		{"it fell silent almost twelve hours ago", projections.Session{Process: process}, commands.Observation{Seen: at(0), Home: home(at(time.Hour), true)}, at(13*time.Hour - time.Microsecond), true, false,
+			"its process ran 12h0m0s ago, as deck-b told; idle when last seen; deck-b has been silent since"},
+		{"it fell silent twelve hours ago", projections.Session{Process: process}, commands.Observation{Seen: at(0), Home: home(at(time.Hour), true)}, at(13 * time.Hour), false, false,
+			"not seen for 12h, and nobody tells of its process"},
+		{"it never told anything in twelve hours", projections.Session{Process: process}, commands.Observation{Home: home(nil, true)}, at(12 * time.Hour), false, false,
+			"not seen for 12h, and nobody tells of its process"},
+		{"a hook of it ran here meanwhile", projections.Session{Process: process}, commands.Observation{Busy: true, Seen: at(time.Hour), Home: home(nil, true)}, at(12 * time.Hour), true, true,
+			"joined on deck-b, which has not told of its process; in a turn when last seen"},
+		{"idle for a month, and it tells", projections.Session{Process: process}, commands.Observation{Seen: at(0), Home: home(at(30*24*time.Hour), false)}, at(30 * 24 * time.Hour), true, false,
+			"its process ran 0s ago, as deck-b told; idle when last seen"},
+		{"who asks hears nothing", projections.Session{Process: process}, commands.Observation{Seen: at(0), Home: deaf(at(time.Hour))}, at(14 * time.Hour), true, false,
+			"its process ran 13h0m0s ago, as deck-b told; idle when last seen"},
+		{"without a process", projections.Session{}, commands.Observation{Busy: true, Seen: at(time.Second), Home: home(at(2*time.Second), false)}, at(22 * time.Second), true, true,
+			"joined, no process recorded; in a turn when last seen"},
+		{"without a process, told of for twelve hours", projections.Session{}, commands.Observation{Home: home(at(12*time.Hour), false)}, at(12 * time.Hour), false, false,
+			"not seen for 12h, and no process to ask"},
+		{"without a process, and who asks hears nothing", projections.Session{}, commands.Observation{Home: deaf(nil)}, at(13 * time.Hour), true, false,
+			"joined, no process recorded; no hook run seen"},
+	} {
+		c.row.Joined = joined
+		p := commands.PresenceOf(&c.row, c.o, *c.now)
+		if p.Live != c.live || p.Busy != c.busy || p.Says != c.says {
+			t.Errorf("%s: live %t, busy %t: %s", c.what, p.Live, p.Busy, p.Says)
+		}
+		seen := joined
+		if c.o.Seen != nil {
+			seen = *c.o.Seen
+		}
+		if p.Age == nil || *p.Age != c.now.Sub(seen).Milliseconds() {
+			t.Errorf("%s: it was seen %d ms ago", c.what, *p.Age)
+		}
+	}
+}
+
 func TestWithoutPersonsInThePolicyTheUserOfTheMachineIsTheOneKnown(t *testing.T) {
 	none := events.DefaultPolicy()
 	some := none

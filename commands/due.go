@@ -219,15 +219,15 @@ func (d *due) ended(row *projections.Session) {
 		return
 	}
 	cause := fmt.Sprintf("%s %d", row.ID, row.Joins)
-	for _, e := range leaving(d.s, row, gone(row)) {
+	for _, e := range leaving(d.s, row, gone(d.look(row))) {
 		d.add(e.stream, cause, string(e.event.EventType())+" "+string(e.stream), e.event)
 	}
 }
 
 // gone is why a session is live no more that did not say so.
-func gone(row *projections.Session) events.EndReason {
-	if row.Process == nil {
-		return events.EndUnseen
+func gone(o Observation) events.EndReason {
+	if o.Gone {
+		return events.EndProcessGone
 	}
-	return events.EndProcessGone
+	return events.EndUnseen
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"decklog/events"
 	"decklog/projections"
@@ -113,17 +114,30 @@ func (j *joining) takeSeat() *Refusal {
 		return nil
 	}
 	occupant := j.s.Session(seat.Occupant)
-	if occupant != nil && j.live(occupant, j.now) {
+	if occupant != nil && j.live(occupant, j.now) || arrives(seat, occupant, j.now) {
 		r := refuse(SeatIsTaken, "the seat %s is occupied by session %s since %s", j.Seat, seat.Occupant, seat.Since).
 			example(`decklog send --to %s --intent request -- "May I take your seat?"`, or(safeWord("@"+j.Seat), "@SEAT"))
-		r.Candidates = []Candidate{j.candidate(occupant, j.now)}
+		if occupant != nil {
+			r.Candidates = []Candidate{j.candidate(occupant, j.now)}
+		}
 		return r
 	}
 	j.claim(j.Seat, seat.Occupant)
 	if occupant != nil {
-		j.end(occupant, gone(occupant)) // what it had taken for the seat is for this one
+		j.end(occupant, gone(j.look(occupant))) // what it had taken for the seat is for this one
 	}
 	return nil
+}
+
+// arrivalMax is how long after it took a seat a session may be in joining.
+const arrivalMax = 10 * time.Second
+
+// arrives says whether an occupant took its seat a moment ago and is about to
+// join. In a ledger that takes one stream after the other, somebody else may look
+// between the two.
+func arrives(seat *projections.Seat, occupant *projections.Session, now events.Time) bool {
+	out := occupant == nil || occupant.Left != nil && *occupant.Left < seat.Since
+	return out && now.Sub(seat.Since).Abs() < arrivalMax
 }
 
 // end records that another session ended, if nobody did yet.

@@ -172,11 +172,7 @@ func (d *due) empty(row *projections.Seat) (since events.Time, cause string, emp
 		return *session.Left, cause, true
 	}
 	// It is known when it was not seen for too long, whenever that was noticed.
-	since = session.Joined
-	if seen := d.look(session).Seen; seen != nil {
-		since = max(since, *seen)
-	}
-	since = since.Add(projections.UnseenMax)
+	since = d.look(session).known(session).Add(projections.UnseenMax)
 	if session.Left != nil {
 		since = min(since, *session.Left)
 	}

@@ -182,9 +182,29 @@ type HealthView struct {
 	// SizeBytes is what the ledger takes where it is stored, and Journal how its
 	// store makes commits durable; null and empty where the ledger cannot tell, and
 	// of an earlier moment.
-	SizeBytes *int64          `json:"size_bytes"`
-	Journal   string          `json:"journal"`
-	At        events.Position `json:"at"`
+	SizeBytes *int64 `json:"size_bytes"`
+	Journal   string `json:"journal"`
+	// Cluster is how this machine's part of a ledger stands that lies in a cluster;
+	// null for any other, and of an earlier moment.
+	Cluster *ClusterView    `json:"cluster"`
+	At      events.Position `json:"at"`
+}
+
+// ClusterView is how far what one machine shows is behind the cluster that the ledger
+// lies in, as far as it knows.
+type ClusterView struct {
+	Live bool   `json:"live"` // it had everything moments ago, and is told of what comes
+	Code string `json:"code"` // what is the matter while it is not; empty: nothing
+	Says string `json:"says"`
+	Fix  string `json:"fix"`
+	// BehindMS is how long ago it was last known to have everything, 0 while it is
+	// live, and HeardMS how long ago the cluster last said anything; null: never yet.
+	BehindMS   *int64 `json:"behind_ms"`
+	HeardMS    *int64 `json:"heard_ms"`
+	Waiting    int    `json:"waiting"`    // events that came and are not shown yet
+	Unsent     int    `json:"unsent"`     // commands of which a part is still to be sent
+	Undropped  int    `json:"undropped"`  // redacted texts that the cluster still has
+	Rebuilding bool   `json:"rebuilding"` // the views are being made anew
 }
 
 // ThreadCounts is how many threads are open, and how many are done.

@@ -100,10 +100,6 @@ func Parse(address string) (a Address, err error) {
 // viewsDefault is a file in the user's data folder, another for each ledger.
 // Who connects as whom does not make it another.
 func viewsDefault(hosts, prefix string) (string, error) {
-	_, where, _ := strings.Cut(hosts, "://")
-	if at := strings.LastIndex(where, "@"); at >= 0 {
-		where = where[at+1:]
-	}
 	data := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(data) {
 		home, err := os.UserHomeDir()
@@ -112,8 +108,18 @@ func viewsDefault(hosts, prefix string) (string, error) {
 		}
 		data = filepath.Join(home, ".local", "share")
 	}
-	sum := sha256.Sum256([]byte(strings.TrimRight(where, "/") + "\n" + prefix))
+	sum := sha256.Sum256([]byte(Address{Connection: hosts}.hosts() + "\n" + prefix))
 	return filepath.Join(data, "decklog", "esdb-"+hex.EncodeToString(sum[:6]), "views.db"), nil
+}
+
+// hosts is where the cluster is said to be, whoever connects.
+func (a Address) hosts() string {
+	_, where, _ := strings.Cut(a.Connection, "://")
+	where, _, _ = strings.Cut(where, "?")
+	if at := strings.LastIndex(where, "@"); at >= 0 {
+		where = where[at+1:]
+	}
+	return strings.TrimRight(where, "/")
 }
 
 // Shown is the address without its password, as it may be printed.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	client "github.com/EventStore/EventStore-Client-Go/v4/esdb"
@@ -16,7 +18,7 @@ import (
 )
 
 // fence stands between the ledger and the client, whose faults it keeps to itself
-// (EventStore-Client-Go v4.2.0; ADR 0024 names the successor without the first
+// (EventStore-Client-Go v4.2.0; ADR 0025 names the successor without the first
 // three):
 //
 //   - A call may hang for ever when the server goes away, whatever its context
@@ -41,12 +43,27 @@ import (
 //     sizes are checked before (see sizeOf), and EOF means that nobody knows.
 //   - An append without events is answered with a wrong revision. None is sent.
 //   - It logs on standard error unless it is told not to (fenced).
+//   - It panics when it reads what it has no word for. So a panic in a call is the
+//     call's error.
 //
-// What it cannot keep out: an event without its time of creation ends the
-// process. Servers have always sent it.
+// What it cannot keep out:
+//
+//   - An event without its time of creation ends the process. Servers have always
+//     sent it.
+//   - A server whose version is no three numbers, as that of a preview, is never
+//     reached, and nothing says why.
+//   - Without TLS no user is sent, so that a server that wants one has to have TLS.
+//
+// And what does not concern the ledger: which error a delete at a wrong revision ends
+// with, for tombstones expect none; that metadata of a stream without any cannot be
+// read, for none is read; and that its successor gives an event without content where
+// old servers say that a subscription is live.
 type fence struct {
 	connection string
 	life       context.Context // ends with Close
+
+	made  atomic.Int64   // clients, since the process began
+	calls sync.WaitGroup // all that run, those that were left behind too
 
 	mu   sync.Mutex
 	now  *fencedClient // nil until it is needed
@@ -98,6 +115,7 @@ func (f *fence) take() (*fencedClient, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make client: %w", err)
 		}
+		f.made.Add(1)
 		f.now = &fencedClient{Client: c, slots: make(chan struct{}, slotsMax), done: sync.NewCond(&f.mu)}
 	}
 	f.now.running++
@@ -154,9 +172,14 @@ func (f *fence) call(ctx context.Context, do func(context.Context, *fencedClient
 		return notSent{ctx.Err()}
 	}
 	ended := make(chan error, 1)
-	go func() {
+	f.calls.Go(func() {
 		defer f.over(c)
 		defer func() { <-c.slots }()
+		defer func() {
+			if p := recover(); p != nil {
+				ended <- fmt.Errorf("the client panicked: %v", p)
+			}
+		}()
 		its := context.WithoutCancel(ctx)
 		if deadline, has := ctx.Deadline(); has {
 			var end context.CancelFunc
@@ -169,7 +192,7 @@ func (f *fence) call(ctx context.Context, do func(context.Context, *fencedClient
 			f.doom(c)
 		}
 		ended <- err
-	}()
+	})
 	select {
 	case err := <-ended:
 		return err
@@ -284,23 +307,60 @@ func (f *fence) end(ctx context.Context) (*client.RecordedEvent, error) {
 	})
 }
 
-func (f *fence) one(ctx context.Context, read func(context.Context, *fencedClient) (*client.ReadStream, error)) (found *client.RecordedEvent, err error) {
-	answer := make(chan *client.RecordedEvent, 1) // nobody else's when the call is left behind
-	err = f.call(ctx, func(ctx context.Context, c *fencedClient) error {
+// backMax is how far back in the log the newest of our events is looked for. With
+// more of others' behind it nobody can tell by looking, and what the subscription
+// says is believed.
+const backMax = 64
+
+// newest reads where the log ends, and the place of the last event of streams whose
+// names begin with a prefix; nil when there is none among the last backMax.
+func (f *fence) newest(ctx context.Context, prefix string) (end place, newest *place, err error) {
+	all, err := f.some(ctx, backMax, func(ctx context.Context, c *fencedClient) (*client.ReadStream, error) {
+		return c.ReadAll(ctx, client.ReadAllOptions{Direction: client.Backwards, From: client.End{}, RequiresLeader: true}, backMax)
+	})
+	for i, e := range all {
+		at := placeOf(e.Position)
+		if i == 0 {
+			end = at
+		}
+		if newest == nil && strings.HasPrefix(e.StreamID, prefix) {
+			newest = &at
+		}
+	}
+	return end, newest, err
+}
+
+func (f *fence) one(ctx context.Context, read func(context.Context, *fencedClient) (*client.ReadStream, error)) (*client.RecordedEvent, error) {
+	all, err := f.some(ctx, 1, read)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// some reads so many events at most.
+func (f *fence) some(ctx context.Context, most int, read func(context.Context, *fencedClient) (*client.ReadStream, error)) ([]*client.RecordedEvent, error) {
+	answer := make(chan []*client.RecordedEvent, 1) // nobody else's when the call is left behind
+	err := f.call(ctx, func(ctx context.Context, c *fencedClient) error {
 		r, err := read(ctx, c)
 		if err != nil {
 			return err
 		}
 		defer r.Close()
-		e, err := r.Recv()
-		switch {
-		case errors.Is(err, io.EOF), gone(err):
-			answer <- nil
-			return nil
-		case err != nil:
-			return err
+		var all []*client.RecordedEvent
+		for len(all) < most {
+			e, err := r.Recv()
+			if errors.Is(err, io.EOF) || gone(err) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if o := e.OriginalEvent(); o != nil {
+				all = append(all, o)
+			}
 		}
-		answer <- e.OriginalEvent()
+		answer <- all
 		return nil
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,9 +22,12 @@ import (
 // How long what waits for the cluster waits at most.
 const (
 	openMax    = 15 * time.Second // until it is known that the mirror is of this ledger
+	knownMax   = 5 * time.Second  // the same where it can be read before that is known
 	sendMax    = 10 * time.Second // for one append, with all its tries
 	attemptMax = 2 * time.Second  // for one try of them
 	applyMax   = 10 * time.Second // until the mirror has what was sent, or what was in the way
+	lookEvery  = 5 * time.Second  // how often the cluster is asked how far it is
+	freshMax   = 12 * time.Second // since the mirror was known to have everything; then it is stale
 )
 
 // Ledger is an [events.Ledger] in an EventStoreDB cluster, with a mirror on this
@@ -46,32 +50,38 @@ type Ledger struct {
 	end  context.CancelFunc
 	work sync.WaitGroup
 
-	opened  time.Time
-	chores  chan struct{}
-	stalled chan struct{}
+	opened     time.Time
+	chores     chan struct{}
+	stalled    chan struct{}
+	counted    counted
+	told       func(error)
+	rebuilding atomic.Bool
+	step       func(string) // where a test may end the process; nil: nowhere
+	hearing    hearing
+	publishing publishing
 
-	gate   sync.RWMutex // for writing: the mirror is changed for another
+	gate   gate // closed while the mirror is changed for another
 	mirror *sqlite.Ledger
 
 	mu      sync.Mutex // of what follows
 	at      place      // the last of the cluster's events that the mirror has
 	has     bool       // it has any
 	changed chan struct{}
-	live    bool // the mirror has had all that there was
-	heard   time.Time
-	lived   chan struct{} // closed when it first was
+	standing
+	lived   chan struct{} // closed when the mirror first had all that there was
 	checked chan struct{} // closed when the mirror is known to be of this ledger
-	failed  error         // why it is never brought up to date again
-	awaited map[sent]chan events.Recorded
-	flying  map[string]*unit // what units of this process are about to append to, and for whom
-	owned   map[string]bool  // the outbox's entries whose units still run
+	failed  error         // why it is not brought up to date any more
+	awaited map[sent]*awaited
+	flying  map[string]*unit                 // what units of this process are about to append to, and for whom
+	adrift  map[string]*unit                 // by their entries in the outbox
+	halves  map[events.EventID]chan struct{} // of commands of which a part may be recorded; closed when all is
 	closed  bool
 }
 
 var _ events.Ledger = (*Ledger)(nil)
 
 // bounds are what a test may want otherwise.
-type bounds struct{ open, send, attempt, apply time.Duration }
+type bounds struct{ open, send, attempt, apply, look, fresh time.Duration }
 
 // Option makes [Open] differ from what suits most callers.
 type Option func(*Ledger)
@@ -96,16 +106,23 @@ func MirrorWith(more ...sqlite.Option) Option {
 
 // Open opens the ledger at an address. It waits until the cluster has been
 // reached and the mirror was found to be of this ledger.
+//
+// Where the cluster cannot be reached in time, a mirror that was filled from there
+// before is opened all the same. It is read as it was then, and is stale; nothing
+// can be appended. It comes alive by itself when the cluster answers, or turns out
+// to be of another ledger: then it is not read any more.
 func Open(a Address, project events.Projector, more ...Option) (*Ledger, error) {
 	l := &Ledger{
-		address: a, project: project, bounds: bounds{openMax, sendMax, attemptMax, applyMax},
+		address: a, project: project, bounds: bounds{openMax, sendMax, attemptMax, applyMax, lookEvery, freshMax},
 		changed: make(chan struct{}), lived: make(chan struct{}), checked: make(chan struct{}),
-		awaited: map[sent]chan events.Recorded{}, flying: map[string]*unit{}, owned: map[string]bool{}, chores: make(chan struct{}, 1), stalled: make(chan struct{}, 1),
+		awaited: map[sent]*awaited{}, flying: map[string]*unit{}, adrift: map[string]*unit{}, halves: map[events.EventID]chan struct{}{},
+		chores: make(chan struct{}, 1), stalled: make(chan struct{}, 1),
 	}
 	for _, option := range more {
 		option(l)
 	}
 	l.opened = time.Now()
+	l.since = l.opened
 	l.life, l.end = context.WithCancel(context.Background())
 	l.fence = newFence(l.life, a.Connection)
 	if err := l.open(); err != nil {
@@ -119,11 +136,20 @@ func (l *Ledger) open() error {
 	if l.owner, err = own(l.address.Views); err != nil {
 		return err
 	}
+	if err := removeMirror(besides(l.views())); err != nil {
+		return err
+	}
 	if l.mirror, err = l.openMirror(l.address.Views); err != nil {
-		return fmt.Errorf("open the views: %w", err)
+		return unreadable(fmt.Errorf("open the views: %w", err))
 	}
 	if err := l.loadCheckpoint(); err != nil {
+		return unreadable(err)
+	}
+	if err := l.recall(); err != nil {
 		return err
+	}
+	if err := l.remember(); err != nil {
+		return fmt.Errorf("read what is still to be sent: %w", err)
 	}
 	if l.prepare != nil {
 		if err := l.mirror.Update(l.prepare); err != nil {
@@ -132,7 +158,16 @@ func (l *Ledger) open() error {
 	}
 	l.work.Go(l.follow)
 	l.work.Go(l.tidy)
-	late := time.NewTimer(l.bounds.open)
+	l.work.Go(l.look)
+	known, err := l.known()
+	if err != nil {
+		return unreadable(err)
+	}
+	patience := l.bounds.open
+	if known {
+		patience = min(patience, knownMax)
+	}
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	for {
 		changed, failed := l.state()
@@ -144,14 +179,27 @@ func (l *Ledger) open() error {
 			return nil
 		case <-changed:
 		case <-late.C:
-			return failure.New("unreachable", "check that the cluster runs, its address, and that tls=true or tls=false is what it has",
-				fmt.Errorf("the cluster was not reached within %s", l.bounds.open))
+			if known {
+				return nil
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return unreachable(fmt.Errorf("the cluster was not reached within %s: %w", patience, l.whyNot()))
 		}
 	}
 }
 
 func (l *Ledger) openMirror(path string) (*sqlite.Ledger, error) {
 	return sqlite.Open(path, l.project, append([]sqlite.Option{sqlite.Mirrors()}, l.options...)...)
+}
+
+// unreadable says what to do about views that cannot be opened because they are damaged.
+func unreadable(err error) error {
+	if !errors.Is(err, events.ErrDamaged) {
+		return err
+	}
+	return failure.New("views_damaged", "where these are no views of this ledger, name others: views=PATH. Else keep a copy of the file, take it away and start decklog serve again: "+
+		"they are made anew, and only what was still to be sent is lost", err)
 }
 
 // own makes sure that no other process brings events to the same mirror.
@@ -177,12 +225,14 @@ type checkpoint struct {
 	Prefix string         `json:"prefix"`
 	Event  events.EventID `json:"event"`  // the last that it has
 	Server string         `json:"server"` // the id that the cluster knows it by
+	Seal   string         `json:"seal"`   // over all that it says
 	At     place          `json:"at"`
 }
 
 const (
 	engine        = "esdb 1" // another way of giving positions is another engine
 	checkpointKey = "checkpoint"
+	hostsKey      = "hosts" // where the cluster was
 )
 
 var errOther = errors.New("the views are of another ledger")
@@ -194,19 +244,51 @@ func other(views, format string, args ...any) error {
 }
 
 func (l *Ledger) loadCheckpoint() error {
-	var noted []byte
-	err := l.mirror.Update(func(tx events.Tx) (err error) {
-		noted, err = tx.(sqlite.Mirror).Noted(checkpointKey)
-		return err
-	})
-	if err != nil || noted == nil {
-		return err
-	}
-	c, err := l.readCheckpoint(noted)
-	if err == nil {
-		l.at, l.has = c.At, true
+	c, there, err := l.checkpointOf(l.mirror.View)
+	if there && err == nil {
+		l.at, l.has, l.seen = c.At, true, c.At
 	}
 	return err
+}
+
+// checkpointOf reads how far a mirror is; false when it has nothing yet.
+func (l *Ledger) checkpointOf(view func(func(events.Reader) error) error) (c checkpoint, there bool, err error) {
+	err = view(func(r events.Reader) error {
+		noted, err := r.(sqlite.Noted).Noted(checkpointKey)
+		if there = noted != nil; there && err == nil {
+			c, err = l.readCheckpoint(noted)
+		}
+		return err
+	})
+	return c, there, err
+}
+
+// known says whether what the mirror has is known to be from where the cluster is
+// said to be: then it may be read before that answers.
+func (l *Ledger) known() (is bool, err error) {
+	if !l.has {
+		return false, nil
+	}
+	err = l.View(func(r events.Reader) error {
+		from, err := r.(sqlite.Noted).Noted(hostsKey)
+		is = string(from) == l.address.hosts()
+		return err
+	})
+	return is, err
+}
+
+// isChecked notes that the mirror is of the cluster that answered, and where that is.
+func (l *Ledger) isChecked() {
+	if known, err := l.known(); !known && err == nil {
+		_ = l.note(hostsKey, []byte(l.address.hosts())) // else it is known later
+	}
+	l.change(func() {
+		select {
+		case <-l.checked:
+		default:
+			close(l.checked)
+		}
+	})
 }
 
 func (l *Ledger) readCheckpoint(noted []byte) (c checkpoint, err error) {
@@ -219,17 +301,31 @@ func (l *Ledger) readCheckpoint(noted []byte) (c checkpoint, err error) {
 	return c, nil
 }
 
-// View calls fn with a snapshot of the mirror.
+// View calls fn with a snapshot of the mirror. One that turned out to be of another
+// ledger is not read.
 func (l *Ledger) View(fn func(events.Reader) error) error {
+	if err := l.strange(); err != nil {
+		return fmt.Errorf("view ledger: %w", err)
+	}
 	l.gate.RLock()
 	defer l.gate.RUnlock()
 	return l.mirror.View(fn)
+}
+
+func (l *Ledger) strange() error {
+	if _, failed := l.state(); errors.Is(failed, errOther) {
+		return failed
+	}
+	return nil
 }
 
 // Settled calls fn with the last state of the mirror, which it stays until fn
 // returns. What was appended meanwhile, here or elsewhere, comes to the mirror
 // after it.
 func (l *Ledger) Settled(fn func(events.Reader) error) error {
+	if err := l.strange(); err != nil {
+		return fmt.Errorf("settle ledger: %w", err)
+	}
 	l.gate.RLock()
 	defer l.gate.RUnlock()
 	return l.mirror.Settled(fn)
@@ -258,23 +354,6 @@ func (l *Ledger) Stored() (bytes int64, err error) { return l.current().Stored()
 
 // JournalMode is how the mirror's commits are kept whole.
 func (l *Ledger) JournalMode() string { return l.current().JournalMode() }
-
-// Lag is how far the mirror is behind the cluster, as far as is known here.
-type Lag struct {
-	// Live says that the mirror has all that the cluster has told of, and is being told.
-	Live bool
-	// Heard is when the cluster last told anything.
-	Heard time.Time
-	// Failed is why the mirror is not brought up to date any more; nil while it is.
-	Failed error
-}
-
-// Lag tells how far the mirror is.
-func (l *Ledger) Lag() Lag {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return Lag{Live: l.live, Heard: l.heard, Failed: l.failed}
-}
 
 // Close ends the ledger. What is being sent has then an unknown outcome.
 func (l *Ledger) Close() error {
@@ -335,45 +414,3 @@ func (l *Ledger) until(ctx context.Context, is func() (bool, error)) error {
 		}
 	}
 }
-
-// ready waits until the mirror has had all that there was when it was opened:
-// before, it knows neither who takes part nor what was sent.
-func (l *Ledger) ready() error {
-	if l.life.Err() != nil {
-		return errShut
-	}
-	if _, failed := l.state(); failed != nil {
-		return failed
-	}
-	select {
-	case <-l.lived:
-		return nil
-	default:
-	}
-	ctx, cancel := context.WithTimeout(l.life, l.bounds.apply)
-	defer cancel()
-	err := l.until(ctx, func() (bool, error) {
-		select {
-		case <-l.lived:
-			return true, nil
-		default:
-			return false, nil
-		}
-	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		return stale(errors.New("the views do not have yet what the cluster has"))
-	}
-	return err
-}
-
-// stale is the error of what was not appended because the mirror is too far behind.
-func stale(why error) error {
-	return failure.New("stale", "wait until the views have caught up, and run it again: decklog doctor says how far they are; nothing was recorded",
-		behind{why})
-}
-
-// behind is an error by which nothing was appended, as it is by a conflict.
-type behind struct{ error }
-
-func (b behind) Is(target error) bool { return target == events.ErrConflict }
-func (b behind) Unwrap() error        { return b.error }

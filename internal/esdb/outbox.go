@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -55,7 +56,7 @@ type waitingEvent struct {
 
 // putOut notes what is about to be sent where it would be no whole without its end.
 func (u *unit) putOut(out []outgoing) error {
-	whole := true
+	whole := u.outbox == "" // else an entry of the same command is there already
 	for i := range out {
 		whole = whole && !begun(out, i)
 	}
@@ -78,28 +79,121 @@ func (u *unit) putOut(out []outgoing) error {
 		return fmt.Errorf("note what is sent: %w", err)
 	}
 	u.outbox = outKey + string(out[0].proposed[0].ID)
-	u.l.mu.Lock()
-	u.l.owned[u.outbox] = true
-	u.l.mu.Unlock()
-	return u.l.note(u.outbox, noted)
+	u.noted = out
+	u.halve(w.ids())
+	if err := u.l.note(u.outbox, noted); err != nil {
+		u.done()
+		return err
+	}
+	return nil
+}
+
+func (w waiting) ids() (ids []events.EventID) {
+	for _, b := range w.Batches {
+		for _, e := range b.Events {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
 }
 
 // done takes the entry away: all of it is recorded, or nothing that counts.
 func (u *unit) done() {
-	if u.outbox != "" {
-		_ = u.l.note(u.outbox, nil) // else it is found done by who looks next
+	if u.outbox == "" {
+		return
+	}
+	_ = u.l.note(u.outbox, nil) // else it is found done by who looks next
+	u.l.mu.Lock()
+	defer u.l.mu.Unlock()
+	if whole := u.l.halves[u.first()]; whole != nil {
+		maps.DeleteFunc(u.l.halves, func(_ events.EventID, of chan struct{}) bool { return of == whole })
+		close(whole)
+	}
+	u.outbox = ""
+}
+
+// first is the first event of the entry.
+func (u *unit) first() events.EventID { return events.EventID(u.outbox[len(outKey):]) }
+
+// halve notes of which events the entry is: none of them stands for its command
+// before all are recorded.
+func (u *unit) halve(ids []events.EventID) {
+	u.l.mu.Lock()
+	defer u.l.mu.Unlock()
+	whole := u.l.halves[u.first()]
+	if whole == nil {
+		whole = make(chan struct{})
+	}
+	for _, id := range ids {
+		u.l.halves[id] = whole
 	}
 }
 
-// takeBack lets others look at what is left of the entry.
-func (u *unit) takeBack() {
+// waitsFor says whether an event is of a command that is not wholly recorded. Who
+// gives that command again is answered when it is: else the answer would promise
+// what only this machine knows of.
+func (u *unit) waitsFor(id events.EventID) bool {
+	u.l.mu.Lock()
+	defer u.l.mu.Unlock()
+	whole := u.l.halves[id]
+	if whole != nil {
+		u.blocked, u.half = whole, true
+	}
+	return whole != nil
+}
+
+// drift leaves the entry, if there is one, to tidy. Until it is known what became of
+// it the unit stays in the way of others: what comes after it must not be recorded
+// before its end. Only the same command, given again, may take its place.
+func (u *unit) drift() {
 	if u.outbox == "" {
 		return
 	}
 	u.l.mu.Lock()
-	delete(u.l.owned, u.outbox)
+	u.since, u.adrift = time.Now(), true
+	u.l.adrift[u.outbox] = u
 	u.l.mu.Unlock()
-	u.outbox = ""
+	u.l.stir()
+}
+
+// inherit takes the place of what is left of the same command; false while tidy is
+// at it. The caller holds the lock.
+func (u *unit) inherit() bool {
+	if u.before == nil {
+		return true
+	}
+	if !u.before.adrift || u.before.resumed {
+		u.blocked = u.before.over
+		return false
+	}
+	u.outbox, u.before.adrift = u.before.outbox, false
+	delete(u.l.adrift, u.outbox)
+	u.before.ground()
+	return true
+}
+
+// remember finds what a dead process left.
+func (l *Ledger) remember() error {
+	left, err := l.notes(outKey)
+	if err != nil {
+		return err
+	}
+	for key, noted := range left {
+		u := &unit{l: l, outbox: key}
+		var w waiting
+		if json.Unmarshal(noted, &w) == nil {
+			u.noted = w.outgoing()
+		}
+		if len(u.noted) == 0 {
+			u.done() // nobody can read it
+			continue
+		}
+		u.out = u.noted
+		u.halve(w.ids())
+		u.fly()
+		u.drift()
+	}
+	return nil
 }
 
 // note keeps something in the mirror's file.
@@ -112,6 +206,13 @@ func (l *Ledger) writing(do func(sqlite.Mirror) error) error {
 	l.gate.RLock()
 	defer l.gate.RUnlock()
 	return l.mirror.Update(func(tx events.Tx) error { return do(tx.(sqlite.Mirror)) })
+}
+
+// bringing is a transaction of the mirror that others wait for.
+func (l *Ledger) bringing(do func(sqlite.Mirror) error) error {
+	l.gate.RLock()
+	defer l.gate.RUnlock()
+	return l.mirror.Bring(do)
 }
 
 func (l *Ledger) notes(prefix string) (found map[string][]byte, err error) {
@@ -147,8 +248,8 @@ func (l *Ledger) stir() {
 }
 
 // tidy does what is left to do beside the updates: bodies that have to go, and
-// what dead processes left half sent. It looks when it is stirred, and each time
-// that the mirror has caught up.
+// what dead processes left half sent. It looks when it is stirred, each time that
+// the mirror has caught up, and again after what it could not do.
 func (l *Ledger) tidy() {
 	for {
 		select {
@@ -156,8 +257,13 @@ func (l *Ledger) tidy() {
 		case <-l.life.Done():
 			return
 		}
-		if err := l.dropBodies(); err == nil {
-			_ = l.resume() // both are tried again when the cluster is reached again
+		err := l.dropBodies()
+		if err == nil {
+			err = l.resume()
+		}
+		if err != nil {
+			again := time.AfterFunc(l.bounds.look, l.stir)
+			context.AfterFunc(l.life, func() { again.Stop() })
 		}
 	}
 }
@@ -178,50 +284,53 @@ func (l *Ledger) dropBodies() error {
 	return err
 }
 
-// resume sends what is left of the units whose process died.
+// resume sends what is left of the units whose process died, or which gave up.
 func (l *Ledger) resume() error {
-	left, err := l.notes(outKey)
-	for key, noted := range left {
+	l.mu.Lock()
+	left := slices.Collect(maps.Values(l.adrift))
+	l.mu.Unlock()
+	for _, u := range left {
 		l.mu.Lock()
-		owned := l.owned[key]
-		l.owned[key] = true
+		u.resumed = u.adrift
+		mine := u.resumed
 		l.mu.Unlock()
-		if owned {
-			continue
+		if !mine {
+			continue // the command was given again
 		}
-		u := &unit{l: l, landed: map[events.EventID]events.Recorded{}, bodies: map[string]bool{}, outbox: key}
-		err := u.resume(noted)
+		work := &unit{l: l, landed: map[events.EventID]events.Recorded{}, bodies: map[string]bool{}, out: slices.Clone(u.noted)}
+		err := work.resume(u.since)
+		l.mu.Lock()
+		u.resumed, u.adrift = false, err != nil
+		if err == nil {
+			delete(l.adrift, u.outbox)
+		}
+		l.mu.Unlock()
 		switch {
 		case err == nil:
 			u.done()
-		case errors.Is(err, errEarly):
-			err = nil
-		}
-		u.takeBack()
-		if err != nil {
+			u.release()
+		case !errors.Is(err, errEarly):
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
-// errEarly says that what the dead process sent last may yet be recorded.
+// errEarly says that what was sent last may yet be recorded.
 var errEarly = errors.New("too early to tell")
 
 // lateAfter is how many times as long as one try an append that was sent can take
 // to be recorded or never. The server keeps to its deadline.
 const lateAfter = 3
 
-func (u *unit) resume(noted []byte) error {
-	var w waiting
-	if err := json.Unmarshal(noted, &w); err != nil {
-		return nil // nobody can read it
-	}
-	var all []outgoing
-	recorded := make([]bool, len(w.Batches))
+func (u *unit) resume(since time.Time) error {
+	all := u.out
+	u.l.await(all)
+	defer u.l.forget(all)
+	recorded := make([]bool, len(all))
 	err := u.l.View(func(r events.Reader) error {
-		for i, b := range w.Batches {
-			_, there, err := r.Event(b.Events[0].ID)
+		for i, o := range all {
+			_, there, err := r.Event(o.proposed[0].ID)
 			if err != nil {
 				return err
 			}
@@ -233,20 +342,11 @@ func (u *unit) resume(noted []byte) error {
 		return err
 	}
 	if !slices.Contains(recorded, true) {
-		if wait := lateAfter*u.l.bounds.attempt - time.Since(u.l.opened); wait > 0 {
+		if wait := lateAfter*u.l.bounds.attempt - time.Since(since); wait > 0 {
 			time.AfterFunc(wait, u.l.stir)
 			return errEarly
 		}
 	}
-	for _, b := range w.Batches {
-		o, err := b.outgoing()
-		if err != nil {
-			return nil
-		}
-		all = append(all, o)
-	}
-	u.l.await(all)
-	defer u.l.forget(all)
 	for i := range all {
 		if recorded[i] {
 			continue
@@ -264,10 +364,11 @@ func (u *unit) resume(noted []byte) error {
 			return err
 		}
 		err := u.append(all[i])
-		for range triesMax {
+		for try := range triesMax {
 			if !errors.Is(err, errMoved) {
 				break
 			}
+			u.l.yield(try)
 			head, caught := u.l.catchUp(all[i].stream)
 			if caught != nil {
 				return caught
@@ -290,6 +391,18 @@ func (u *unit) resume(noted []byte) error {
 	}
 	u.dropOrphans()
 	return nil
+}
+
+// outgoing are the appends of an entry; none when one cannot be read.
+func (w waiting) outgoing() (all []outgoing) {
+	for _, b := range w.Batches {
+		o, err := b.outgoing()
+		if err != nil {
+			return nil
+		}
+		all = append(all, o)
+	}
+	return all
 }
 
 func (b waitingBatch) outgoing() (outgoing, error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	client "github.com/EventStore/EventStore-Client-Go/v4/esdb"
+	"github.com/google/uuid"
 	"google.golang.org/grpc/codes"
 
 	"decklog/events"
@@ -24,27 +25,42 @@ const (
 	heldMax = 4096
 	// againMax is how long the projector waits at most before it subscribes again.
 	againMax = 2 * time.Second
-	// quietFor is how long a server that never says that a subscription is live has
-	// to be silent to be taken for it (before 23.10).
+	// quietFor is how long a server is silent before it is asked whether that was all.
 	quietFor = 3 * time.Second
 	// unsetFrom is where places begin that are none.
 	unsetFrom = 1 << 63
 )
 
+// target is a mirror that a projector fills, and who is told of that.
+type target struct {
+	view    func(func(events.Reader) error) error
+	write   func(func(sqlite.Mirror) error) error
+	hook    func(events.Reader, []events.Recorded) error
+	stalled <-chan struct{} // the cluster has what did not come
+
+	checked    func()                                          // the mirror is of what the cluster has
+	subscribed func(end place)                                 // and is told of it; the end of the log just before
+	may        func(context.Context, [][]arrival) (int, error) // how many of these appends it may have by now
+	coming     func(int)                                       // so many events came, and are not there yet
+	landed     func([]events.Recorded, []uuid.UUID, place)     // these are there, by the ids that they were sent with
+	seen       func(place)                                     // all up to here came, and is there as far as it is an event
+	live       func()                                          // it has had all that there was
+}
+
 // projector is one subscription at work.
 type projector struct {
-	l      *Ledger
-	write  func(func(sqlite.Mirror) error) error
-	live   func()                                           // the mirror has had all that there was
-	landed func([]events.Recorded, []events.EventID, place) // and knows these too, by the ids that they were sent with
-	hook   func(events.Reader, []events.Recorded) error
+	l *Ledger
+	target
 
 	at       place
 	has      bool
 	until    place // the end of the log when it began
+	caughtUp bool
+	last     place // the last that came
 	group    []arrival
-	held     map[string]events.Body // by the stream's name
+	held     map[string]*client.RecordedEvent // bodies, by the stream's name
 	order    []string
+	told     map[string]telling
 	heard    time.Time     // when anything last came
 	patience time.Duration // without anything, while it is not live
 }
@@ -62,24 +78,25 @@ func (l *Ledger) stall() {
 
 // follow keeps the mirror up to date, as long as the ledger lives.
 func (l *Ledger) follow() {
-	wait := 20 * time.Millisecond
-	for l.life.Err() == nil {
+	l.subscribe(l.life, func() *projector {
 		l.mu.Lock()
-		p := &projector{l: l, write: l.writing, live: l.isLive, landed: l.land, hook: l.hook, at: l.at, has: l.has, held: map[string]events.Body{}}
+		defer l.mu.Unlock()
+		return &projector{l: l, at: l.at, has: l.has, target: target{
+			view: l.View, write: l.bringing, hook: l.hook, stalled: l.stalled,
+			checked: l.isChecked, subscribed: l.isSubscribed, coming: l.isComing, landed: l.land, seen: l.hasSeen, live: l.isLive,
+		}}
+	}, l.stumble)
+}
+
+// subscribe lets one projector run after the other, until the context ends or over
+// says that there is no sense in another.
+func (l *Ledger) subscribe(ctx context.Context, next func() *projector, over func(error) (hopeless bool)) {
+	wait := 20 * time.Millisecond
+	for ctx.Err() == nil {
+		p := next()
 		began := p.at
-		l.mu.Unlock()
-		err := p.run(l.life)
-		if l.life.Err() != nil {
-			return
-		}
-		hopeless := errors.Is(err, errOther) || errors.Is(err, events.ErrDamaged) || refusedFor(err) != nil
-		l.change(func() {
-			l.live = false
-			if hopeless {
-				l.failed = fmt.Errorf("the views stand still: %w", err)
-			}
-		})
-		if hopeless {
+		err := p.run(ctx)
+		if ctx.Err() != nil || over(err) {
 			return
 		}
 		if statusOf(err) == codes.Unavailable {
@@ -91,34 +108,21 @@ func (l *Ledger) follow() {
 		pause := time.NewTimer(wait)
 		select {
 		case <-pause.C:
-		case <-l.life.Done():
+		case <-ctx.Done():
 			pause.Stop()
 		}
 		wait = min(2*wait, againMax)
 	}
 }
 
-// isLive notes that the mirror has had all that there was.
-func (l *Ledger) isLive() {
-	l.change(func() {
-		l.live = true
-		select {
-		case <-l.lived:
-		default:
-			close(l.lived)
-		}
-	})
-	l.stir()
-}
-
 // land notes what the mirror has now, and tells the units that wait for it.
-func (l *Ledger) land(recorded []events.Recorded, sentAs []events.EventID, at place) {
+func (l *Ledger) land(recorded []events.Recorded, sentAs []uuid.UUID, at place) {
 	l.change(func() {
-		l.at, l.has, l.heard = at, true, time.Now()
+		l.at, l.has = at, true
 		for i, r := range recorded {
-			if told := l.awaited[sent{r.Stream, sentAs[i]}]; told != nil {
+			if w := l.awaited[sent{r.Stream, sentAs[i]}]; w != nil {
 				select {
-				case told <- r:
+				case w.told <- r:
 				default: // it was told
 				}
 			}
@@ -142,6 +146,7 @@ func (p *projector) run(ctx context.Context) error {
 	if last != nil {
 		p.until = placeOf(last.Position)
 	}
+	p.last = p.at
 	var after *place
 	if p.has {
 		after = &p.at
@@ -150,6 +155,7 @@ func (p *projector) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.subscribed(p.until)
 	came := make(chan *client.SubscriptionEvent, takeMax)
 	go func() {
 		defer close(came)
@@ -169,7 +175,7 @@ func (p *projector) run(ctx context.Context) error {
 }
 
 // check makes sure that the mirror is of what the cluster has: that the last
-// event that it has is there, in its place.
+// event that it has is there, in its place, and says the same.
 func (p *projector) check(ctx context.Context) error {
 	attempt, cancel := context.WithTimeout(ctx, p.l.bounds.attempt)
 	defer cancel()
@@ -177,20 +183,13 @@ func (p *projector) check(ctx context.Context) error {
 		// That somebody answers is enough.
 		_, err := p.l.fence.end(attempt)
 		if err == nil {
-			p.l.isChecked()
+			p.checked()
 		}
 		return err
 	}
-	var c checkpoint
-	err := p.write(func(m sqlite.Mirror) error {
-		noted, err := m.Noted(checkpointKey)
-		if err == nil {
-			c, err = p.l.readCheckpoint(noted)
-		}
-		return err
-	})
+	c, _, err := p.l.checkpointOf(p.view)
 	if err != nil {
-		return err
+		return ofMirror{err}
 	}
 	e, err := p.l.fence.at(attempt, p.at)
 	switch {
@@ -198,21 +197,11 @@ func (p *projector) check(ctx context.Context) error {
 		return err
 	case err != nil:
 		return other(p.l.address.Views, "the cluster knows no place %d of its log: %v", p.at.Commit, err)
-	case e == nil || e.EventID.String() != c.Server || placeOf(e.Position) != p.at:
+	case e == nil || e.EventID.String() != c.Server || placeOf(e.Position) != p.at || sealOf(e.UserMetadata) != c.Seal:
 		return other(p.l.address.Views, "their last event %s is not where they have it from", c.Event)
 	}
-	p.l.isChecked()
+	p.checked()
 	return nil
-}
-
-func (l *Ledger) isChecked() {
-	l.change(func() {
-		select {
-		case <-l.checked:
-		default:
-			close(l.checked)
-		}
-	})
 }
 
 // take brings what came to the mirror, as much at once as is there.
@@ -225,10 +214,12 @@ func (p *projector) take(ctx context.Context, came <-chan *client.SubscriptionEv
 		select {
 		case e = <-came:
 		case <-quiet.C:
-			p.patience = 0
-			p.live()
+			if err := p.listen(ctx); err != nil {
+				return err
+			}
+			quiet.Reset(quietFor)
 			continue
-		case <-p.l.stalled:
+		case <-p.stalled:
 			if time.Since(p.heard) > max(p.l.bounds.attempt, p.patience) {
 				return errStalled
 			}
@@ -251,6 +242,9 @@ func (p *projector) take(ctx context.Context, came <-chan *client.SubscriptionEv
 				if err != nil {
 					return err
 				}
+				if o := e.EventAppeared.OriginalEvent(); o != nil {
+					p.last = placeOf(o.Position)
+				}
 				if group != nil {
 					groups = append(groups, group)
 					events += len(group)
@@ -270,17 +264,47 @@ func (p *projector) take(ctx context.Context, came <-chan *client.SubscriptionEv
 				}
 			}
 		}
-		if err := p.apply(ctx, groups); err != nil {
+		if err := p.bringTold(); err != nil {
+			return ofMirror{err}
+		}
+		p.coming(events + len(came))
+		if err := p.bring(ctx, groups); err != nil {
 			return err
 		}
+		if len(p.group) == 0 {
+			p.seen(p.last)
+		}
 		if caughtUp || p.has && !p.until.after(p.at) {
-			p.patience = 0
-			p.live()
+			p.isLive()
 		}
 		if dropped != nil {
 			return dropped
 		}
 		quiet.Reset(quietFor)
+	}
+}
+
+// listen finds out, where the server is silent, whether it has said everything: some
+// never say that a subscription is live (before 23.10).
+func (p *projector) listen(ctx context.Context) error {
+	if p.caughtUp || len(p.group) > 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.l.bounds.attempt)
+	defer cancel()
+	_, newest, err := p.l.fence.newest(ctx, p.l.address.Prefix)
+	if err == nil && (newest == nil || !newest.after(p.last)) {
+		p.isLive()
+	}
+	return err
+}
+
+// isLive notes, once, that the mirror has had all that there was.
+func (p *projector) isLive() {
+	p.patience = 0
+	if !p.caughtUp {
+		p.caughtUp = true
+		p.live()
 	}
 }
 
@@ -296,25 +320,31 @@ func (p *projector) event(ctx context.Context, e *client.ResolvedEvent) ([]arriv
 	}
 	if strings.HasPrefix(name, bodyMark) {
 		if o.EventType == bodyType {
-			if _, body, err := readBody(o); err == nil {
-				p.hold(name, body)
-			}
+			p.hold(name, o)
 		}
+		return nil, nil
+	}
+	if machine, is := strings.CutPrefix(name, toldMark); is {
+		p.tells(machine, o)
 		return nil, nil
 	}
 	at := placeOf(o.Position)
 	if p.has && !at.after(p.at) {
 		return nil, nil // it is there
 	}
-	a, err := decode(events.Stream(name), events.Revision(o.EventNumber), o.EventID, o.EventType, o.Data, o.UserMetadata)
-	if err != nil {
-		return nil, err
+	a, own := p.l.own(events.Stream(name), o)
+	if !own {
+		var err error
+		if a, err = decode(events.Stream(name), events.Revision(o.EventNumber), o.EventID, o.EventType, o.Data, o.UserMetadata); err != nil {
+			return nil, foreign(err)
+		}
 	}
 	a.at = at
 	if n := len(p.group); a.index != n+1 || n > 0 && (p.group[0].Stream != a.Stream || p.group[0].total != a.total) {
-		return nil, fmt.Errorf("event %d of %s is number %d of its append, after %d: %w", a.Revision, a.Stream, a.index, n, events.ErrDamaged)
+		return nil, foreign(fmt.Errorf("event %d of %s is number %d of its append, after %d: %w", a.Revision, a.Stream, a.index, n, events.ErrDamaged))
 	}
-	if a.body != "" {
+	if a.body != "" && !own {
+		var err error
 		if a.Body, err = p.body(ctx, bodyStream(a.ID, a.body)); err != nil {
 			return nil, err
 		}
@@ -329,7 +359,10 @@ func (p *projector) event(ctx context.Context, e *client.ResolvedEvent) ([]arriv
 }
 
 // hold keeps a body until its event comes. Most come right behind it.
-func (p *projector) hold(stream string, b events.Body) {
+func (p *projector) hold(stream string, b *client.RecordedEvent) {
+	if p.held == nil {
+		p.held = map[string]*client.RecordedEvent{}
+	}
 	if _, there := p.held[stream]; !there {
 		p.order = append(p.order, stream)
 	}
@@ -342,8 +375,10 @@ func (p *projector) hold(stream string, b events.Body) {
 
 // body is what lies beside an event; nil when it went.
 func (p *projector) body(ctx context.Context, stream string) (*events.Body, error) {
-	if b, there := p.held[stream]; there {
-		return &b, nil
+	if e, there := p.held[stream]; there {
+		if _, b, err := readBody(e); err == nil {
+			return &b, nil
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.l.bounds.attempt)
 	defer cancel()
@@ -355,6 +390,24 @@ func (p *projector) body(ctx context.Context, stream string) (*events.Body, erro
 	return &b, err
 }
 
+// bring applies what came, as soon as the mirror may have it.
+func (p *projector) bring(ctx context.Context, groups [][]arrival) error {
+	for len(groups) > 0 {
+		n := len(groups)
+		if p.may != nil {
+			var err error
+			if n, err = p.may(ctx, groups); err != nil {
+				return err
+			}
+		}
+		if err := p.apply(ctx, groups[:n]); err != nil {
+			return err
+		}
+		groups = groups[n:]
+	}
+	return nil
+}
+
 // apply is one transaction of the mirror: events, bodies, rows of the views, the
 // place up to which they are had, and what else is done because of them.
 func (p *projector) apply(ctx context.Context, groups [][]arrival) error {
@@ -362,25 +415,25 @@ func (p *projector) apply(ctx context.Context, groups [][]arrival) error {
 		return nil
 	}
 	var all []events.Recorded
-	var sentAs []events.EventID
+	var sentAs []uuid.UUID
 	var drops bool
 	end := groups[len(groups)-1]
 	last := end[len(end)-1]
 	err := p.write(func(m sqlite.Mirror) error {
 		all, sentAs, drops = nil, nil, false
 		for _, group := range groups {
-			recorded, dropped, err := bring(m, group)
+			recorded, dropped, err := record(m, group)
 			if err != nil {
 				return err
 			}
 			drops = drops || dropped
 			all = append(all, recorded...)
 			for _, a := range group {
-				sentAs = append(sentAs, a.ID)
+				sentAs = append(sentAs, a.server)
 			}
 		}
 		noted, err := json.Marshal(checkpoint{
-			Engine: engine, Prefix: p.l.address.Prefix, Event: last.ID, Server: serverID(last.ID).String(), At: last.at,
+			Engine: engine, Prefix: p.l.address.Prefix, Event: last.ID, Server: serverID(last.ID).String(), Seal: seal(last.Recorded), At: last.at,
 		})
 		if err == nil {
 			err = m.Note(checkpointKey, noted)
@@ -391,7 +444,7 @@ func (p *projector) apply(ctx context.Context, groups [][]arrival) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("bring events to the views: %w", err)
+		return ofMirror{fmt.Errorf("bring events to the views: %w", err)}
 	}
 	p.at, p.has = last.at, true
 	for _, group := range groups {
@@ -408,41 +461,51 @@ func (p *projector) apply(ctx context.Context, groups [][]arrival) error {
 	return nil
 }
 
-// bring puts one append at the mirror's end.
-func bring(m sqlite.Mirror, group []arrival) (recorded []events.Recorded, drops bool, err error) {
+// record puts one append at the mirror's end.
+func record(m sqlite.Mirror, group []arrival) (recorded []events.Recorded, drops bool, err error) {
 	arrived := make([]sqlite.Arrived, len(group))
-	bodies := map[events.EventID]*events.Body{}
+	var gone [][]string // the streams of the bodies that go with each, if it is kept as it is
 	for i, a := range group {
-		_, twice := bodies[a.ID]
-		if !twice {
-			if _, twice, err = m.Event(a.ID); err != nil {
+		arrived[i] = a.Arrived
+		for _, id := range a.Drops {
+			body, err := bodyOf(m, group[:i], id)
+			if err != nil {
 				return nil, false, err
 			}
-		}
-		bodies[a.ID] = a.Body
-		arrived[i] = a.Arrived
-		if twice {
-			arrived[i].Recorded, arrived[i].Body, arrived[i].Drops = sameAgain(a.Recorded), nil, nil
-		}
-		for _, id := range arrived[i].Drops {
-			body := bodies[id]
-			if body == nil {
-				found, there, err := m.Body(id)
-				if err != nil {
-					return nil, false, err
-				}
-				if there {
-					body = &found
-				}
-			}
 			if body != nil {
-				drops = true
-				if err := m.Note(dropKey+bodyStream(id, bodyShort(*body)), []byte{}); err != nil {
-					return nil, false, err
-				}
+				gone = append(gone, make([][]string, i+1-len(gone))...)
+				gone[i] = append(gone[i], bodyStream(id, bodyShort(*body)))
 			}
 		}
 	}
-	recorded, err = m.Record(arrived)
-	return recorded, drops, err
+	if recorded, err = m.Record(arrived, sameAgain); err != nil {
+		return nil, false, err
+	}
+	for i, streams := range gone {
+		for _, stream := range streams {
+			if recorded[i].ID != arrived[i].ID {
+				continue
+			}
+			drops = true
+			if err := m.Note(dropKey+stream, []byte{}); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	return recorded, drops, nil
+}
+
+// bodyOf is what lies beside an event that came just now, or is there; nil when
+// there is none.
+func bodyOf(m sqlite.Mirror, came []arrival, id events.EventID) (*events.Body, error) {
+	for _, a := range came {
+		if a.ID == id {
+			return a.Body, nil
+		}
+	}
+	body, there, err := m.Body(id)
+	if err != nil || !there {
+		return nil, err
+	}
+	return &body, nil
 }

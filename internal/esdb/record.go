@@ -2,11 +2,11 @@ package esdb
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	client "github.com/EventStore/EventStore-Client-Go/v4/esdb"
 	"github.com/google/uuid"
@@ -74,6 +74,16 @@ func seal(r events.Recorded) string {
 	return r.Chain(events.Digest{}).String()
 }
 
+// sealOf is the seal that an event came with.
+func sealOf(metadata []byte) (seal string) {
+	eachOf(metadata, func(key, value string) {
+		if key == keyDigest {
+			seal = value
+		}
+	})
+	return seal
+}
+
 // outgoing is one append.
 type outgoing struct {
 	stream   events.Stream
@@ -81,6 +91,15 @@ type outgoing struct {
 	proposed []events.Proposed
 	recorded []events.Recorded // as the decision saw them
 	data     []client.EventData
+	bodies   []string // the end of each body's stream; empty where there is none
+}
+
+// bodyStream is the stream of the i-th event's body, which has one.
+func (o outgoing) bodyStream(i int) string {
+	if len(o.bodies) > i {
+		return bodyStream(o.proposed[i].ID, o.bodies[i])
+	}
+	return bodyStream(o.proposed[i].ID, bodyShort(*o.proposed[i].Body)) // it is not encoded
 }
 
 // expectation is the revision as the client takes it. It is never Any: only at
@@ -95,23 +114,31 @@ func expectation(r events.Revision) client.ExpectedRevision {
 // encode makes what is sent of a batch that the mirror took.
 func encode(b events.Batch, recorded []events.Recorded) (outgoing, error) {
 	o := outgoing{stream: b.Stream, expected: b.Expected, proposed: b.Events, recorded: recorded}
-	if strings.HasPrefix(string(b.Stream), bodyMark) {
-		return o, fmt.Errorf("append to %s: the name is kept for bodies", b.Stream)
+	for _, mark := range []string{bodyMark, toldMark} {
+		if strings.HasPrefix(string(b.Stream), mark) {
+			return o, fmt.Errorf("append to %s: streams of this name hold no events", b.Stream)
+		}
 	}
 	size := 0
 	for i, r := range recorded {
 		p := b.Events[i]
-		m := r.Metadata()
-		if string(r.ID) != serverID(r.ID).String() {
-			m[keyID] = string(r.ID)
+		if err := readsBack(r); err != nil {
+			return o, fmt.Errorf("append to %s: event %s would not read back: %w", b.Stream, r.ID, err)
+		}
+		m := make(flat, 0, 512)
+		r.EachMetadata(m.put)
+		id, short := serverID(r.ID), ""
+		if string(r.ID) != id.String() {
+			m.put(keyID, string(r.ID))
 		}
 		if r.Cause.Event != "" {
-			m[keyCaused] = string(r.Cause.Event)
+			m.put(keyCaused, string(r.Cause.Event))
 		}
-		m[keyBatch] = fmt.Sprintf("%d/%d", i+1, len(recorded))
-		m[keyDigest] = seal(r)
+		m.put(keyBatch, strconv.Itoa(i+1)+"/"+strconv.Itoa(len(recorded)))
+		m.put(keyDigest, seal(r))
 		if p.Body != nil {
-			m[keyBody] = bodyShort(*p.Body)
+			short = bodyShort(*p.Body)
+			m.put(keyBody, short)
 		}
 		if len(p.Drops) > 0 {
 			ids := make([]string, len(p.Drops))
@@ -121,22 +148,29 @@ func encode(b events.Batch, recorded []events.Recorded) (outgoing, error) {
 				}
 				ids[i] = string(id)
 			}
-			m[keyDrops] = strings.Join(ids, ",")
+			m.put(keyDrops, strings.Join(ids, ","))
 		}
-		metadata, err := json.Marshal(m)
-		if err != nil {
-			return o, fmt.Errorf("encode metadata of %s: %w", r.ID, err)
-		}
-		e := client.EventData{EventID: serverID(r.ID), EventType: string(r.Type()), ContentType: client.ContentTypeJson, Data: r.Data, Metadata: metadata}
-		// What would not read back as it is must not be recorded: it could never be
-		// taken away.
-		if _, err := decode(b.Stream, r.Revision, e.EventID, e.EventType, e.Data, e.Metadata); err != nil {
-			return o, fmt.Errorf("append to %s: event %s would not read back: %w", b.Stream, r.ID, err)
-		}
+		e := client.EventData{EventID: id, EventType: string(r.Type()), ContentType: client.ContentTypeJson, Data: r.Data, Metadata: m.bytes()}
 		size += sizeOf(e)
-		o.data = append(o.data, e)
+		o.data, o.bodies = append(o.data, e), append(o.bodies, short)
 	}
 	return o, fits(size, string(b.Stream))
+}
+
+// readsBack says why an event would not read back as it is. It must not be
+// recorded: it could never be taken away.
+func readsBack(r events.Recorded) error {
+	for _, text := range []string{
+		string(r.Stream), string(r.ID), string(r.Type()), string(r.Actor), string(r.Cause.Command), string(r.Cause.Event),
+	} {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("%q is not UTF-8", text)
+		}
+	}
+	if events.At(r.Time.Std()) != r.Time {
+		return fmt.Errorf("its time %d cannot be written", r.Time)
+	}
+	return nil
 }
 
 // sizeOf is what an event counts towards AppendBytesMax.
@@ -153,8 +187,9 @@ func fits(size int, what string) error {
 // arrival is one event as it came from the cluster.
 type arrival struct {
 	sqlite.Arrived
-	body         string // the end of its body's stream; empty when it has none
-	index, total int    // in its append
+	server       uuid.UUID // the id that the cluster knows it by
+	body         string    // the end of its body's stream; empty when it has none
+	index, total int       // in its append
 	at           place
 }
 
@@ -163,39 +198,63 @@ func decode(stream events.Stream, revision events.Revision, id uuid.UUID, kind s
 	damaged := func(what string) (arrival, error) {
 		return a, fmt.Errorf("event %d of %s: %s: %w", revision, stream, what, events.ErrDamaged)
 	}
-	var m map[string]string
-	if json.Unmarshal(metadata, &m) != nil {
-		return damaged("its metadata is not of decklog")
-	}
-	time, err := events.ParseTime(m["time"])
-	policy, err2 := strconv.ParseInt(m["policy"], 10, 64)
-	version, err3 := strconv.Atoi(m["schema"])
-	if err := errors.Join(err, err2, err3); err != nil {
-		return damaged(err.Error())
-	}
 	if data == nil {
 		data = []byte{}
 	}
-	r := events.Recorded{
-		Stream: stream, Revision: revision, ID: events.EventID(id.String()), Time: time, Actor: events.Participant(m["actor"]),
-		Cause: events.Cause{Command: events.CommandID(m["command"]), Event: events.EventID(m[keyCaused])}, Policy: events.Position(policy),
-		Version: version, Data: data,
+	r := events.Recorded{Stream: stream, Revision: revision, Data: data}
+	var time, policy, version, digest, batch, drops string
+	is := eachOf(metadata, func(key, value string) {
+		switch key {
+		case keyID:
+			r.ID = events.EventID(value)
+		case "actor":
+			r.Actor = events.Participant(value)
+		case "command":
+			r.Cause.Command = events.CommandID(value)
+		case keyCaused:
+			r.Cause.Event = events.EventID(value)
+		case "time":
+			time = value
+		case "policy":
+			policy = value
+		case "schema":
+			version = value
+		case keyDigest:
+			digest = value
+		case keyBatch:
+			batch = value
+		case keyBody:
+			a.body = value
+		case keyDrops:
+			drops = value
+		}
+	})
+	if !is {
+		return damaged("its metadata is not of decklog")
 	}
-	if own, there := m[keyID]; there {
-		r.ID = events.EventID(own)
+	var err2, err3 error
+	r.Time, err = events.ParseTime(time)
+	r.Version, err2 = strconv.Atoi(version)
+	at, err3 := strconv.ParseInt(policy, 10, 64)
+	r.Policy = events.Position(at)
+	if err := errors.Join(err, err2, err3); err != nil {
+		return damaged(err.Error())
 	}
-	r.Event, _ = events.Decode(events.Type(kind), version, data)
-	if seal(r) != m[keyDigest] || serverID(r.ID) != id {
+	if r.ID == "" {
+		r.ID = events.EventID(id.String())
+	}
+	r.Event, _ = events.Decode(events.Type(kind), r.Version, data)
+	if seal(r) != digest || serverID(r.ID) != id {
 		return damaged("it is not what its digest says")
 	}
-	a.Arrived.Recorded, a.body = r, m[keyBody]
-	index, total, _ := strings.Cut(m[keyBatch], "/")
+	a.Arrived.Recorded, a.server = r, id
+	index, total, _ := strings.Cut(batch, "/")
 	a.index, err = strconv.Atoi(index)
 	a.total, err2 = strconv.Atoi(total)
 	if err := errors.Join(err, err2); err != nil || a.index < 1 || a.index > a.total {
 		return damaged("it has no place in its append")
 	}
-	if drops := m[keyDrops]; drops != "" {
+	if drops != "" {
 		for id := range strings.SplitSeq(drops, ",") {
 			a.Drops = append(a.Drops, events.EventID(id))
 		}
@@ -215,7 +274,9 @@ func sameAgain(r events.Recorded) events.Recorded {
 }
 
 // bodyShort tells the bodies of one event apart that decisions made anew gave it.
-func bodyShort(b events.Body) string { return b.Commit().Commitment[:16] }
+func bodyShort(b events.Body) string { return b.Commit().Commitment[:shortBytes] }
+
+const shortBytes = 16 // of a commitment's text
 
 // bodyStream is the stream of an event's body, behind the prefix.
 func bodyStream(id events.EventID, short string) string { return bodyMark + string(id) + "-" + short }
@@ -223,35 +284,37 @@ func bodyStream(id events.EventID, short string) string { return bodyMark + stri
 // bodyData is what a body's stream holds: the text as it is, and the rest in
 // the metadata.
 func bodyData(id events.EventID, b events.Body) (client.EventData, error) {
-	metadata, err := json.Marshal(map[string]string{
-		"event": string(id), "salt": hex.EncodeToString(b.Salt[:]), "fingerprint": hex.EncodeToString(b.Fingerprint[:]),
-	})
-	if err != nil {
-		return client.EventData{}, fmt.Errorf("encode body of %s: %w", id, err)
-	}
+	m := make(flat, 0, 256)
+	m.put("event", string(id))
+	m.put("salt", hex.EncodeToString(b.Salt[:]))
+	m.put("fingerprint", hex.EncodeToString(b.Fingerprint[:]))
 	e := client.EventData{
 		EventID:   uuid.NewSHA1(serverID(id), []byte("body "+b.Commit().Commitment)),
-		EventType: bodyType, ContentType: client.ContentTypeBinary, Data: b.Text, Metadata: metadata,
+		EventType: bodyType, ContentType: client.ContentTypeBinary, Data: b.Text, Metadata: m.bytes(),
 	}
 	return e, fits(sizeOf(e), "the body's stream")
 }
 
 // readBody reads what a body's stream holds.
 func readBody(e *client.RecordedEvent) (events.EventID, events.Body, error) {
-	var m map[string]string
 	var b events.Body
-	err := json.Unmarshal(e.UserMetadata, &m)
-	if err == nil {
-		err = fill(b.Salt[:], m["salt"])
-	}
-	if err == nil {
-		err = fill(b.Fingerprint[:], m["fingerprint"])
-	}
-	if err != nil {
-		return "", b, fmt.Errorf("body in %s: %w: %w", e.StreamID, events.ErrDamaged, err)
+	var id, salt, fingerprint string
+	is := eachOf(e.UserMetadata, func(key, value string) {
+		switch key {
+		case "event":
+			id = value
+		case "salt":
+			salt = value
+		case "fingerprint":
+			fingerprint = value
+		}
+	})
+	err := errors.Join(fill(b.Salt[:], salt), fill(b.Fingerprint[:], fingerprint))
+	if !is || err != nil {
+		return "", b, fmt.Errorf("body in %s: %w: its metadata is not of decklog: %w", e.StreamID, events.ErrDamaged, err)
 	}
 	b.Text = append([]byte{}, e.Data...)
-	return events.EventID(m["event"]), b, nil
+	return events.EventID(id), b, nil
 }
 
 func fill(into []byte, text string) error {

@@ -3,6 +3,8 @@ package esdb
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -16,9 +18,27 @@ import (
 // A call that took the client just before it was found to be without a server has
 // it look anew, and forget a connection. It is the client's, and cannot be reached.
 func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVar); role != "" {
+		if err := roles[role](os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("google.golang.org/grpc/internal/grpcsync.(*CallbackSerializer).run"),
 		goleak.IgnoreTopFunction("google.golang.org/grpc.(*addrConn).resetTransportAndUnlock"))
+}
+
+// roleVar makes the test binary one of the processes of a test, that are in roles.
+const roleVar = "DECKLOG_TEST_ROLE"
+
+func process(role string, args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	// The race detector waits a second at the end of each process, unless told not to.
+	cmd.Env = append(os.Environ(), roleVar+"="+role, "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = os.Stderr
+	return cmd
 }
 
 // cluster is a double with the ledgers of the machines on it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	client "github.com/EventStore/EventStore-Client-Go/v4/esdb"
+	"github.com/google/uuid"
 
 	"decklog/events"
 	"decklog/internal/failure"
@@ -28,14 +29,24 @@ var (
 // unit is one Update at work.
 type unit struct {
 	l       *Ledger
-	out     []outgoing    // what the last run of its function decided
-	local   bool          // it wrote rows or tallies besides, which are the mirror's own
+	out     []outgoing // what the last run of its function decided
+	local   bool       // it wrote rows or tallies besides, which are the mirror's own
+	placed  func(now func(events.Position) events.Position)
 	blocked chan struct{} // closed when the unit is over that has to be first
+	half    bool          // or when the rest of its own command is recorded
 	keys    []string      // that it holds in flying
 	over    chan struct{}
 	landed  map[events.EventID]events.Recorded // what the mirror has of this unit
 	bodies  map[string]bool                    // the streams that it made, and whether an event has come that names them
 	outbox  string                             // its entry there
+
+	noted  []outgoing // what is in it
+	before *unit      // what is left of the same command, whose place this one takes
+
+	// The ledger's lock guards these.
+	adrift  bool // it gave up, and it is not known what became of it
+	resumed bool // tidy is about to find out
+	since   time.Time
 }
 
 // Update calls fn on the mirror, sends what it decided, and returns when the
@@ -65,12 +76,10 @@ func (u *unit) update(fn func(events.Tx) error) error {
 		err := u.decide(fn)
 		switch {
 		case errors.Is(err, errBlocked):
-			select {
-			case <-u.blocked:
-				continue
-			case <-l.life.Done():
-				return fmt.Errorf("update ledger: %w", errShut)
+			if err := u.await(); err != nil {
+				return fmt.Errorf("update ledger: %w", err)
 			}
+			continue
 		case err != nil && len(u.landed) > 0:
 			return fmt.Errorf("update ledger: %w: what was recorded could not be read again: %w", events.ErrUnknown, err)
 		case err != nil:
@@ -82,12 +91,7 @@ func (u *unit) update(fn func(events.Tx) error) error {
 		u.release()
 		switch {
 		case errors.Is(err, errMoved) && try < triesMax:
-			wait := time.NewTimer(rand.N(time.Millisecond << min(try, 6)))
-			select {
-			case <-wait.C:
-			case <-l.life.Done():
-				wait.Stop()
-			}
+			l.yield(try)
 		case err != nil && len(u.landed) > 0 && !errors.Is(err, events.ErrUnknown):
 			return fmt.Errorf("update ledger: %w: %w", events.ErrUnknown, err)
 		case err != nil:
@@ -101,10 +105,38 @@ func (u *unit) update(fn func(events.Tx) error) error {
 	}
 }
 
+// await waits for the unit that has to be first, or for the rest of the command.
+func (u *unit) await() error {
+	late := time.NewTimer(u.l.bounds.send + u.l.bounds.apply)
+	defer late.Stop()
+	select {
+	case <-u.blocked:
+		return nil
+	case <-late.C:
+		if u.half {
+			return unseen(errors.New("a part of it is still to be sent"))
+		}
+		return stale(errors.New("it is not known yet what became of a command before it"))
+	case <-u.l.life.Done():
+		return errShut
+	}
+}
+
+// yield waits a moment after a conflict, longer each time. The cluster speaks of one
+// before what is in the way is durable, and until then that cannot be read.
+func (l *Ledger) yield(try int) {
+	wait := time.NewTimer(rand.N(time.Millisecond << min(try, 6)))
+	select {
+	case <-wait.C:
+	case <-l.life.Done():
+		wait.Stop()
+	}
+}
+
 // decide calls fn in a transaction of the mirror, which is kept only when there
 // is nothing to send.
 func (u *unit) decide(fn func(events.Tx) error) error {
-	u.out, u.local, u.blocked = nil, false, nil
+	u.out, u.local, u.placed, u.blocked, u.half, u.before = nil, false, nil, nil, false, nil
 	l := u.l
 	l.gate.RLock()
 	defer l.gate.RUnlock()
@@ -123,7 +155,9 @@ func (u *unit) decide(fn func(events.Tx) error) error {
 		if err != nil || len(u.out) == 0 {
 			return err
 		}
-		u.fly()
+		if !u.fly() {
+			return errBlocked
+		}
 		return errDry
 	})
 	if errors.Is(err, errDry) {
@@ -160,6 +194,14 @@ func (t *tx) Append(b events.Batch) ([]events.Recorded, error) {
 	return recorded, nil
 }
 
+func (t *tx) Event(id events.EventID) (r events.Recorded, there bool, err error) {
+	r, there, err = t.Tx.Event(id)
+	if there && err == nil && t.unit.waitsFor(id) {
+		return events.Recorded{}, false, errBlocked
+	}
+	return r, there, err
+}
+
 // own gives what this unit has recorded of the batch already. A refusal has
 // another id each time that it is decided; the one of the same command in the
 // same stream is the same.
@@ -183,6 +225,8 @@ func (u *unit) own(b events.Batch) (all []events.Recorded) {
 	}
 	return all
 }
+
+func (t *tx) Placed(told func(now func(events.Position) events.Position)) { t.unit.placed = told }
 
 func (t *tx) ClearRows() error {
 	t.unit.local = true
@@ -239,12 +283,17 @@ func keysOf(b []events.Proposed) (keys []string) {
 	return keys
 }
 
-// blocks says whether another unit is about to append there, and which.
+// blocks says whether another unit is about to append there, and which. What is
+// left of the same command is not in its way.
 func (u *unit) blocks(b events.Batch) bool {
 	u.l.mu.Lock()
 	defer u.l.mu.Unlock()
 	for _, key := range keysOf(b.Events) {
-		if by := u.l.flying[key]; by != nil && by != u {
+		by := u.l.flying[key]
+		if by != nil && by.adrift && len(u.out) == 0 && by.first() == b.Events[0].ID {
+			u.before = by
+		}
+		if by != nil && by != u && by != u.before {
 			u.blocked = by.over
 			return true
 		}
@@ -253,10 +302,14 @@ func (u *unit) blocks(b events.Batch) bool {
 }
 
 // fly keeps others from the streams and the actors. It is called while the
-// mirror is ours, so nobody came in between.
-func (u *unit) fly() {
+// mirror is ours, so nobody came in between; but tidy may have, to what is left of
+// the same command.
+func (u *unit) fly() bool {
 	u.l.mu.Lock()
 	defer u.l.mu.Unlock()
+	if !u.inherit() {
+		return false
+	}
 	u.over = make(chan struct{})
 	for _, o := range u.out {
 		for _, key := range keysOf(o.proposed) {
@@ -266,14 +319,20 @@ func (u *unit) fly() {
 			}
 		}
 	}
+	return true
 }
 
 func (u *unit) release() {
-	if u.over == nil {
-		return
-	}
 	u.l.mu.Lock()
 	defer u.l.mu.Unlock()
+	u.ground()
+}
+
+// ground is release for who holds the lock.
+func (u *unit) ground() {
+	if u.over == nil || u.adrift {
+		return
+	}
 	for _, key := range u.keys {
 		delete(u.l.flying, key)
 	}
@@ -296,7 +355,7 @@ func (u *unit) send() (again bool, err error) {
 	if err := u.putOut(out); err != nil {
 		return false, err
 	}
-	defer u.takeBack()
+	defer u.drift()
 	for i := range out {
 		if err := u.sendBodies(out[i]); err != nil {
 			u.done()
@@ -320,17 +379,49 @@ func (u *unit) send() (again bool, err error) {
 	if err == nil {
 		u.done()
 	}
-	return again || !same, err
+	return again || !same && !u.place(out), err
+}
+
+// place tells a function that uses nothing of its events' places but the positions
+// what these are, and says whether that is all that it has to know.
+func (u *unit) place(out []outgoing) bool {
+	if u.placed == nil {
+		return false
+	}
+	now := map[events.Position]events.Position{}
+	for _, o := range out {
+		for i, p := range o.proposed {
+			r, there := u.landed[p.ID]
+			if !there || !sameBut(r, o.recorded[i]) {
+				return false
+			}
+			now[o.recorded[i].Position] = r.Position
+		}
+	}
+	u.placed(func(at events.Position) events.Position {
+		if lies, is := now[at]; is {
+			return lies
+		}
+		return at
+	})
+	return true
+}
+
+// sameBut says whether two events are the same but for their places in the ledger.
+func sameBut(r, s events.Recorded) bool {
+	return r.Stream == s.Stream && r.Revision == s.Revision && r.ID == s.ID && r.Type() == s.Type() && r.Version == s.Version &&
+		r.Time == s.Time && r.Actor == s.Actor && r.Cause == s.Cause && r.Policy == s.Policy && bytes.Equal(r.Data, s.Data)
 }
 
 // sendOne appends the i-th batch. Where its stream went on and the command is
 // recorded in part already, the batch follows at the stream's new end.
 func (u *unit) sendOne(out []outgoing, i int) (moved bool, err error) {
-	for range triesMax {
+	for try := range triesMax {
 		err := u.append(out[i])
 		if !errors.Is(err, errMoved) {
 			return moved, err
 		}
+		u.l.yield(try)
 		if _, err := u.land(out[:i]); err != nil {
 			return false, err
 		}
@@ -407,6 +498,7 @@ func (l *Ledger) retry(try func(context.Context) error, arrived func() bool) err
 		case err == nil || arrived():
 			return nil
 		case kind == client.ErrorCodeWrongExpectedVersion, kind == client.ErrorCodeStreamDeleted:
+			l.counted.conflicts.Add(1)
 			return errMoved
 		case refusedFor(err) != nil && !before:
 			return fmt.Errorf("%w: %w", errRefused, err)
@@ -426,12 +518,13 @@ func (l *Ledger) retry(try func(context.Context) error, arrived func() bool) err
 			}
 			return fmt.Errorf("%w: %w", events.ErrUnknown, err)
 		}
+		l.counted.retried.Add(1)
 	}
 }
 
 // sendBodies puts the bodies into their streams, before the events that name them.
 func (u *unit) sendBodies(o outgoing) error {
-	for _, p := range o.proposed {
+	for i, p := range o.proposed {
 		if p.Body == nil {
 			continue
 		}
@@ -439,7 +532,7 @@ func (u *unit) sendBodies(o outgoing) error {
 		if err != nil {
 			return err
 		}
-		stream := bodyStream(p.ID, bodyShort(*p.Body))
+		stream := o.bodyStream(i)
 		if !u.bodies[stream] {
 			u.bodies[stream] = false
 		}
@@ -477,15 +570,15 @@ func (u *unit) land(out []outgoing) (same bool, err error) {
 			if _, there := u.landed[p.ID]; there {
 				continue
 			}
-			r, err := u.l.arrival(ctx, sent{o.stream, p.ID})
+			r, err := u.l.arrival(ctx, sent{o.stream, o.data[i].EventID})
 			if err != nil {
-				return false, fmt.Errorf("%w: it was recorded, and the views do not have it yet: %w", events.ErrUnknown, err)
+				return false, unseen(err)
 			}
 			if r.ID == p.ID {
 				u.landed[p.ID] = r
 			}
 			if p.Body != nil && bytes.Equal(r.Data, o.recorded[i].Data) {
-				u.bodies[bodyStream(p.ID, bodyShort(*p.Body))] = true
+				u.bodies[o.bodyStream(i)] = true
 			}
 			same = same && r.Digest == o.recorded[i].Digest
 		}
@@ -493,11 +586,30 @@ func (u *unit) land(out []outgoing) (same bool, err error) {
 	return same, nil
 }
 
+// unseen is the error of what the cluster has and the mirror has not received in
+// time. Its receipt cannot be given yet: it says where the events lie, and what came
+// of them, which only the mirror knows. The same command again finds them.
+func unseen(err error) error {
+	return failure.New("recorded_unseen", "it is recorded, and its receipt is not known here yet: run the same command again with the same --key or --command, and it is given; nothing happens twice",
+		fmt.Errorf("%w: the cluster has it, and the views have not received it: %w", events.ErrUnknown, err))
+}
+
 // sent is an event that was sent to a stream. Another machine may send another
 // under the same id elsewhere.
 type sent struct {
 	stream events.Stream
-	id     events.EventID
+	id     uuid.UUID
+}
+
+// awaited is an event that a unit has sent, or is about to send.
+type awaited struct {
+	told     chan events.Recorded
+	data     client.EventData
+	recorded events.Recorded // as the decision saw it
+	proposed events.Proposed
+	body     string // the end of its body's stream
+
+	index, total int
 }
 
 // await makes the projector tell when these events come.
@@ -505,18 +617,36 @@ func (l *Ledger) await(out []outgoing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range out {
-		for _, p := range o.proposed {
-			l.awaited[sent{o.stream, p.ID}] = make(chan events.Recorded, 1)
+		for i, e := range o.data {
+			l.awaited[sent{o.stream, e.EventID}] = &awaited{
+				told: make(chan events.Recorded, 1), data: e, recorded: o.recorded[i], proposed: o.proposed[i], body: o.bodies[i],
+				index: i + 1, total: len(o.data),
+			}
 		}
 	}
+}
+
+// own gives an event that a unit of this process sent, and that is byte for byte
+// what came: what it says was read when it was sent.
+func (l *Ledger) own(stream events.Stream, e *client.RecordedEvent) (a arrival, is bool) {
+	l.mu.Lock()
+	w := l.awaited[sent{stream, e.EventID}]
+	l.mu.Unlock()
+	if w == nil || int64(w.recorded.Revision) != int64(e.EventNumber) || w.data.EventType != e.EventType ||
+		!bytes.Equal(w.data.Data, e.Data) || !bytes.Equal(w.data.Metadata, e.UserMetadata) {
+		return a, false
+	}
+	a.Recorded, a.Body, a.Drops = w.recorded, w.proposed.Body, w.proposed.Drops
+	a.server, a.body, a.index, a.total = e.EventID, w.body, w.index, w.total
+	return a, true
 }
 
 func (l *Ledger) forget(out []outgoing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range out {
-		for _, p := range o.proposed {
-			delete(l.awaited, sent{o.stream, p.ID})
+		for _, e := range o.data {
+			delete(l.awaited, sent{o.stream, e.EventID})
 		}
 	}
 }
@@ -525,15 +655,21 @@ func (l *Ledger) forget(out []outgoing) {
 func (l *Ledger) arrived(o outgoing) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	told := l.awaited[sent{o.stream, o.proposed[len(o.proposed)-1].ID}]
-	return len(told) > 0
+	w := l.awaited[sent{o.stream, o.data[len(o.data)-1].EventID}]
+	return w != nil && len(w.told) > 0
 }
 
 // arrival waits for one of them.
 func (l *Ledger) arrival(ctx context.Context, of sent) (events.Recorded, error) {
 	l.mu.Lock()
-	told := l.awaited[of]
+	told := l.awaited[of].told
 	l.mu.Unlock()
+	select {
+	case r := <-told:
+		told <- r // it may be asked again
+		return r, nil
+	default:
+	}
 	impatient := time.NewTicker(l.bounds.attempt)
 	defer impatient.Stop()
 	for {

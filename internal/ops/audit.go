@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"slices"
 	"strconv"
 
@@ -21,6 +22,11 @@ type Audited struct {
 	Position events.Position `json:"position"` // of the last event
 	Checked  int             `json:"checked"`  // events
 	Faults   []Fault         `json:"faults"`
+	// Digest is of all rows of the views, as a rebuild gives it; empty when not all
+	// could be compared. Events is of all events with their places. Where two machines
+	// share a ledger both are the same on both, up to the same position.
+	Digest string `json:"digest"`
+	Events string `json:"events"`
 }
 
 // Fault is one thing that is not as it was written.
@@ -40,7 +46,7 @@ const FaultsMax = 100
 func (o *Ops) Verify() (Audited, error) {
 	a := auditor{
 		Ops: o, Audited: Audited{Faults: []Fault{}}, memory: rows.New(),
-		heads: map[events.Stream]head{}, broken: map[events.Stream][]events.Position{}, bodies: map[events.EventID]owner{},
+		read: sha256.New(), heads: map[events.Stream]head{}, broken: map[events.Stream][]events.Position{}, bodies: map[events.EventID]owner{},
 	}
 	a.s = projections.On(a.memory)
 	if err := o.refoldOld(); err != nil {
@@ -77,6 +83,7 @@ func (o *Ops) Verify() (Audited, error) {
 	})
 	slices.SortStableFunc(a.Faults, func(x, y Fault) int { return int(x.Position - y.Position) })
 	a.OK = len(a.Faults) == 0
+	a.Audited.Events = hex.EncodeToString(a.read.Sum(nil))
 	return a.Audited, err
 }
 
@@ -100,6 +107,7 @@ type auditor struct {
 	Audited
 	s      *projections.State
 	memory *rows.Rows
+	read   hash.Hash   // of the events' digests, in the order of their positions
 	high   events.Time // the latest time so far
 	heads  map[events.Stream]head
 	broken map[events.Stream][]events.Position // where its chain does not hold
@@ -184,6 +192,7 @@ func (a *auditor) event(r events.Reader, e events.Recorded) error {
 		a.fault(e.Position, "the digest is not that of the event and of the one before it in stream %s", e.Stream)
 	}
 	a.heads[e.Stream] = head{e.Revision, e.Digest}
+	a.read.Write(e.Digest[:])
 	if _, unread := e.Event.(events.Unknown); unread { // of a newer program, or damaged
 		if _, err := events.Decode(e.Type(), e.Version, e.Data); err != nil {
 			a.fault(e.Position, "%v", err)
@@ -275,8 +284,9 @@ func (a *auditor) views(stored events.Rows) error {
 		return err
 	}
 	var failed error
-	looked := 0
+	looked, digest := 0, newRowsDigest()
 	err := stored.Scan("", "", false, func(k string, v []byte) bool {
+		digest.add(k, v)
 		if looked++; looked%page == 0 {
 			if failed = a.still(); failed != nil {
 				return false
@@ -299,6 +309,7 @@ func (a *auditor) views(stored events.Rows) error {
 	if err = errors.Join(err, failed); err != nil || len(a.Faults) >= FaultsMax {
 		return err
 	}
+	a.Digest = digest.String()
 	return a.memory.Scan("", "", false, func(k string, _ []byte) bool {
 		a.fault(a.Position, "the views lack the row %q", k)
 		return len(a.Faults) < FaultsMax
@@ -312,9 +323,32 @@ type Rebuilt struct {
 	Digest   string          `json:"digest"` // SHA-256 of all rows
 }
 
-// Rebuild throws the views away and folds them anew from the events, in one
-// transaction: nobody sees them half made.
+// apart is a ledger that makes its views anew beside those that are read meanwhile,
+// from where its events are recorded.
+type apart interface {
+	Rebuild(tell func(done, end events.Position) error) error
+}
+
+// Rebuild throws the views away and makes them anew: nobody sees them half made. They
+// are folded from the events, in one transaction; what a cluster has is read from
+// there, events and all, and ends when nobody waits for it any more.
 func (o *Ops) Rebuild() (built Rebuilt, err error) {
+	if l, is := o.Ledger.(apart); is {
+		err = l.Rebuild(func(done, end events.Position) error {
+			o.progress("rebuild", done, end)
+			return o.still()
+		})
+		if err != nil {
+			return built, err
+		}
+		err = o.Ledger.View(func(r events.Reader) error {
+			if built.Position, err = r.End(); err != nil {
+				return err
+			}
+			return built.count(r.Rows())
+		})
+		return built, err
+	}
 	err = o.Ledger.Update(func(tx events.Tx) (err error) {
 		built, err = o.rebuild(tx)
 		return err
@@ -349,16 +383,35 @@ func (o *Ops) rebuild(tx events.Tx) (built Rebuilt, err error) {
 		return built, err
 	}
 	built.Position = end
-	h := sha256.New()
-	var row []byte
-	err = tx.Rows().Scan("", "", false, func(k string, v []byte) bool {
-		built.Rows++
-		row = append(strconv.AppendInt(row[:0], int64(len(k)), 10), ' ')
-		row = append(append(row, k...), ' ')
-		row = append(strconv.AppendInt(row, int64(len(v)), 10), ' ')
-		h.Write(append(row, v...))
+	return built, built.count(tx.Rows())
+}
+
+// count adds what the rows are.
+func (b *Rebuilt) count(rows events.Rows) error {
+	digest := newRowsDigest()
+	err := rows.Scan("", "", false, func(k string, v []byte) bool {
+		b.Rows++
+		digest.add(k, v)
 		return true
 	})
-	built.Digest = hex.EncodeToString(h.Sum(nil))
-	return built, err
+	b.Digest = digest.String()
+	return err
 }
+
+// rowsDigest is SHA-256 of rows of the views, in the order of their keys.
+type rowsDigest struct {
+	hash.Hash
+	row []byte
+}
+
+func newRowsDigest() *rowsDigest { return &rowsDigest{Hash: sha256.New()} }
+
+func (d *rowsDigest) add(k string, v []byte) {
+	row := append(strconv.AppendInt(d.row[:0], int64(len(k)), 10), ' ')
+	row = append(append(row, k...), ' ')
+	row = append(strconv.AppendInt(row, int64(len(v)), 10), ' ')
+	d.row = append(row, v...)
+	d.Write(d.row)
+}
+
+func (d *rowsDigest) String() string { return hex.EncodeToString(d.Sum(nil)) }

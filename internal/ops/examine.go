@@ -14,6 +14,9 @@ type Examined struct {
 	Position events.Position
 	// Journal is how the ledger's file keeps its journal; empty for one without a file.
 	Journal string
+	// Cluster is how it stands towards the cluster that it lies in; nil where it lies in
+	// none.
+	Cluster *projections.ClusterView
 	// Stale says that the views were folded by an older program: the next command
 	// folds them anew. Nothing below the tail was looked at then.
 	Stale   bool
@@ -45,12 +48,12 @@ const TailMax = 5000
 // are stale.
 func (o *Ops) Examine(a Asker) (x Examined, err error) {
 	err = o.Ledger.View(func(r events.Reader) error {
-		x = Examined{Journal: o.journal(), Faults: []Fault{}, Heard: map[string]*Heard{}}
+		x = Examined{Journal: o.journal(), Cluster: o.cluster(), Faults: []Fault{}, Heard: map[string]*Heard{}}
 		v := &examination{Examined: &x, reading: &reading{Ops: o, r: r, s: projections.On(r.Rows()), now: o.World.Now()}}
 		return v.look(a)
 	})
 	if err != nil {
-		return Examined{Journal: o.journal()}, fmt.Errorf("examine the ledger: %w", err)
+		return Examined{Journal: o.journal(), Cluster: o.cluster()}, fmt.Errorf("examine the ledger: %w", err)
 	}
 	return x, nil
 }

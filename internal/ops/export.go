@@ -69,19 +69,6 @@ func (o *Ops) Bodies(q BodiesRequest) (view BodiesView, refused *commands.Refusa
 	return view, nil, err
 }
 
-// holdsBody says whether a text was laid beside an event.
-func holdsBody(e events.Event) bool {
-	switch e := e.(type) {
-	case events.MessageSent, events.MessageEdited, events.PayloadAttached, events.HandoffOffered:
-		return true
-	case events.HandoffDeclined:
-		return e.Reason != nil
-	case events.OwedClosed:
-		return e.Reason != nil
-	}
-	return false
-}
-
 // First is the ledger's first event; false when there is none.
 func First(o Operations) (first events.Recorded, there bool, err error) {
 	_, _, err = o.Events(EventsRequest{From: 1}, func(r events.Recorded) error {
@@ -143,7 +130,7 @@ func Export(o Operations, q ExportRequest, visit func(Exported) error) (*command
 	release := func() error {
 		var ids []events.EventID
 		for _, e := range held {
-			if q.Bodies && holdsBody(e.Event) {
+			if _, holds := events.TextOf(e.Event); holds && q.Bodies {
 				ids = append(ids, e.ID)
 			}
 		}

@@ -2,9 +2,11 @@ package ops
 
 import (
 	"fmt"
+	"time"
 
 	"decklog/events"
 	"decklog/internal/bell"
+	"decklog/internal/failure"
 	"decklog/projections"
 )
 
@@ -51,4 +53,45 @@ func ring(bells bell.Bells, s *projections.State, policy events.Policy, recorded
 		}
 	}
 	return s.Err()
+}
+
+// Lag is how the ledger stands towards where its events are recorded; false for one
+// that is this place itself, and never behind.
+func (o *Ops) Lag() (events.Lag, bool) {
+	l, is := o.Ledger.(events.Follower)
+	if !is {
+		return events.Lag{}, false
+	}
+	return l.Lag(), true
+}
+
+// Stale says that what is read may lack what was recorded elsewhere long ago.
+func (o *Ops) Stale() bool {
+	l, is := o.Ledger.(events.Follower)
+	return is && l.Stale()
+}
+
+// cluster says the same as it is shown; nil for a ledger that is never behind.
+func (o *Ops) cluster() *projections.ClusterView {
+	lag, is := o.Lag()
+	if !is {
+		return nil
+	}
+	v := &projections.ClusterView{
+		Live: lag.Live, BehindMS: age(lag.Behind), HeardMS: age(lag.Heard), Waiting: lag.Waiting,
+		Unsent: max(0, lag.Unsent), Undropped: max(0, lag.Undropped), Rebuilding: lag.Rebuilding,
+	}
+	if lag.Why != nil {
+		f := failure.Of(lag.Why)
+		v.Code, v.Says, v.Fix = f.Code, f.Message, f.Fix
+	}
+	return v
+}
+
+func age(d time.Duration) *int64 {
+	if d < 0 {
+		return nil
+	}
+	ms := d.Milliseconds()
+	return &ms
 }

@@ -28,6 +28,8 @@ type World struct {
 	Random func([]byte) // fills it
 	Alive  func(events.Process) bool
 	Seen   func(events.SessionID) (busy bool, at events.Time, known bool) // as hooks noted it
+	// Fleet is this machine among those that share the ledger; nil: it is the only one.
+	Fleet *Fleet
 	// Note notes that a session is busy or idle, for who cannot do so beside the
 	// ledger. It may be nil.
 	Note func(id events.SessionID, busy bool, at events.Time) error
@@ -84,6 +86,21 @@ type Asker struct {
 // same is who asks, for another command.
 func (a Asker) same() Asker { return Asker{As: a.As, Claims: a.Claims} }
 
+// observe is what is observed of a session: here, and where it is of another machine
+// there.
+func (w *World) observe(s *projections.Session) (ob commands.Observation) {
+	if w.Fleet != nil {
+		return w.Fleet.observe(s, w.Now())
+	}
+	if s.Process != nil && s.Device == w.Device {
+		ob.Gone = !w.Alive(*s.Process)
+	}
+	if busy, at, known := w.Seen(s.ID); known {
+		ob.Busy, ob.Seen = busy, &at
+	}
+	return ob
+}
+
 // NewCommand makes a command's id.
 func (o *Ops) NewCommand() events.CommandID {
 	var random [10]byte
@@ -112,13 +129,7 @@ func (o *Ops) call(id events.CommandID, caller commands.Caller) commands.Call {
 			if known, ok := seen[s.ID]; ok {
 				return known
 			}
-			var ob commands.Observation
-			if s.Process != nil && s.Device == o.World.Device {
-				ob.Gone = !o.World.Alive(*s.Process)
-			}
-			if busy, at, known := o.World.Seen(s.ID); known {
-				ob.Busy, ob.Seen = busy, &at
-			}
+			ob := o.World.observe(s)
 			seen[s.ID] = ob
 			return ob
 		},

@@ -320,5 +320,8 @@ func (o *Ops) Health(q HealthRequest) (view projections.HealthView, refused *com
 			view.SizeBytes, view.Journal = &bytes, o.journal()
 		}
 	}
+	if refused == nil && q.At == "" {
+		view.Cluster = o.cluster()
+	}
 	return view, refused, err
 }

@@ -5,8 +5,8 @@ import (
 	"decklog/events"
 )
 
-// Tokens is what those operations can besides that work on a ledger in this
-// machine's files: say who may give out tokens for them. Over a door nobody can.
+// Tokens is what those operations can besides behind which tokens may lie in this
+// machine's files: say who may give them out.
 type Tokens interface {
 	GiveToken(a Asker, to string) (events.Participant, *commands.Refusal, error)
 }
