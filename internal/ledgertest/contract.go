@@ -1,5 +1,6 @@
 // Package ledgertest says what every ledger must do, as tests. One that passes
-// them can stand in for any other.
+// them can stand in for any other. It is no test itself, so that a program can ask
+// the same of a ledger on somebody's own server.
 package ledgertest
 
 import (
@@ -11,7 +12,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,11 +28,29 @@ type waiter interface {
 	Wait(ctx context.Context, after events.Position) error
 }
 
-// Contract runs the suite. open gives each test an empty ledger that folds by
+// T is what a promise needs of who tries it.
+type T interface {
+	Helper()
+	Error(...any)
+	Errorf(string, ...any)
+	Fatal(...any)
+	Fatalf(string, ...any)
+	Skip(...any)
+}
+
+// Runner is who tries the promises, each by itself: a test, or what stands for one
+// in a program.
+type Runner[R any] interface {
+	T
+	Run(says string, try func(R)) bool
+	Cleanup(func())
+}
+
+// Contract runs the suite. open gives each promise an empty ledger that folds by
 // the given projector; the suite closes it.
-func Contract(t *testing.T, open func(*testing.T, events.Projector) events.Ledger) {
+func Contract[R Runner[R]](t R, open func(R, events.Projector) events.Ledger) {
 	for _, promise := range promises {
-		t.Run(promise.says, func(t *testing.T) {
+		t.Run(promise.says, func(t R) {
 			l := open(t, project)
 			t.Cleanup(func() {
 				if err := l.Close(); err != nil {
@@ -86,7 +104,7 @@ var promises = []struct {
 // ledger is the ledger under test with what most tests do.
 type ledger struct {
 	events.Ledger
-	t *testing.T
+	t T
 }
 
 // project counts each stream's events and keeps a row for each event, so that
@@ -183,7 +201,7 @@ func (l ledger) everything() everything {
 	return e
 }
 
-func readAll(t testing.TB, r events.Reader) (e everything) {
+func readAll(t T, r events.Reader) (e everything) {
 	t.Helper()
 	var err error
 	if e.End, err = r.End(); err != nil {
@@ -204,7 +222,7 @@ func readAll(t testing.TB, r events.Reader) (e everything) {
 }
 
 // scan lists rows as KEY=VALUE.
-func scan(t testing.TB, rows events.Rows, prefix, after string, backward bool) (got []string) {
+func scan(t T, rows events.Rows, prefix, after string, backward bool) (got []string) {
 	t.Helper()
 	if err := rows.Scan(prefix, after, backward, func(key string, value []byte) bool {
 		got = append(got, fmt.Sprintf("%s=%s", key, value))
