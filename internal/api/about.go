@@ -9,6 +9,7 @@ var asked = map[string]string{
 	"as":      "Who acts: a session's id or its first 6 characters or more, @name of a seat or person, or bot:NAME. It must be one that the token may speak for. Left out, it is the one whom the token names.",
 	"command": "The command's own UUID, which the client makes: version 7, so that it sorts by its time. The same one again happens once and gets the first receipt again. Left out, the server makes one, and a request that is sent twice happens twice.",
 	"at":      "As it was at this moment: a position of the ledger, or a time as RFC 3339. Left out, as it is now.",
+	AtLeast:   "The answer must see at least up to this position, such as that of a receipt which another machine's server gave: the server waits for it, 2 seconds at most, and then answers as things stand, with stale. Left out, as things stand.",
 	"cursor":  "next_cursor of the page before, with the same question. Left out, the first page.",
 	"thread":  "The thread's id, or that of a message in it.",
 	"message": "The message's id.",
@@ -111,6 +112,7 @@ var asked = map[string]string{
 	"note.busy":          "It is busy; else it is idle.",
 	"read.transcript":    "The transcript's file.",
 	"read.seen":          "What was found there.",
+	"giveToken.for":      "Whom the token is to act for: @NAME, a session's id, or bot:NAME. Left out, a token is taken back.",
 	"ignore.policy":      "The directories as the policy in force names them.",
 	"ignore.roots":       "The same as they are on this machine.",
 }
@@ -128,6 +130,7 @@ var either = map[string][]string{"edit": {"body", "turn"}}
 
 // bounds are those of numbers.
 var bounds = map[string]struct{ least, most, usual int64 }{
+	AtLeast:       {least: 0},
 	"inbox.limit": {1, ops.InboxMax, ops.InboxDefault}, "threads.limit": {1, ops.OverviewMax, ops.OverviewDefault}, "refusals.limit": {1, ops.OverviewMax, ops.OverviewDefault},
 	"events.from": {least: 0}, "position.after": {least: 0}, "lease.max_bytes": {least: 0, usual: ops.BudgetDefault}, "waits.max_bytes": {least: 0, usual: ops.BudgetDefault},
 	"turn.within_us": {least: 0}, "wait.within_us": {least: 0}, "wait.since": {least: 0},

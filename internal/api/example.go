@@ -99,6 +99,7 @@ func Examples() []Example {
 		{&Examine.Route, ana, "A look at the end of the ledger.", object{}, ""},
 		{&Standing.Route, ExampleSession, "How the session stands for a hook.", object{"session": ExampleSession, "began": "2026-11-30T09:00:00Z"}, ""},
 		{&Note.Route, ExampleSession, "The session is at work.", object{"session": ExampleSession, "busy": true}, ""},
+		{&Give.Route, machine, "May a token for the seat be given out?", object{"as": ana, "for": "@smith"}, ""},
 		{&Silence.Route, machine, "Nothing waits for it, so that its bell need not ring.", object{"session": ExampleSession}, ""},
 		{&Ignore.Route, machine, "Whose sessions take no part.", object{"policy": []string{}, "roots": []string{}}, ""},
 		{&Rebuild.Route, machine, "The views are folded anew.", object{}, ""},

@@ -82,7 +82,7 @@ var Faults = map[int][]string{
 	401: {"no_token", "bad_token", "revoked_token", "expired_token"},
 	403: {"read_only_token", "machine_only", "cross_site"},
 	404: {"not_found", "no_such_path"},
-	409: {"conflict"},
+	409: {"conflict", "rebuilding"},
 	429: {"too_many", "too_many_failures"},
 }
 
@@ -162,7 +162,7 @@ func (d *document) operation(r *Route) (object, error) {
 	body := schema{"type": "object", "additionalProperties": false}
 	properties, sent := schema{}, object{}
 	required := slices.Clone(needs[r.Name])
-	fields := shown(r.In)
+	fields := r.fields()
 	for _, name := range r.Parameters() {
 		inPath[name] = true
 		parameter(name, "path", aboutField(r.Name, name)+" - stands for what a path cannot hold, which is then in "+r.rest()+".", schema{"type": "string"})
@@ -253,7 +253,11 @@ func (d *document) request(r *Route, f shownField) (schema, error) {
 	if of == reflect.TypeFor[ops.Text]() && slices.Contains(needs[r.Name], f.name) {
 		return text.clone(), nil // null is as if it were not there
 	}
-	if b, bounded := bounds[r.Name+"."+f.name]; bounded {
+	b, bounded := bounds[r.Name+"."+f.name]
+	if !bounded {
+		b, bounded = bounds[f.name]
+	}
+	if bounded {
 		is["minimum"] = b.least
 		if b.most > 0 {
 			is["maximum"] = b.most
@@ -278,8 +282,13 @@ func (d *document) answers(r *Route) (object, error) {
 		return nil, err
 	}
 	is := object(out)
-	if r.Receipt {
+	var headers object
+	switch {
+	case r.Receipt:
 		is = object{"type": "object", "required": []string{"receipt"}, "properties": object{"receipt": out}}
+	case r.Reads():
+		is = object{"allOf": []any{out, object{"type": "object", "properties": object{"stale": object{"const": true, "description": stale}}}}}
+		headers = object{StaleHeader: object{"description": stale, "schema": object{"const": true}}}
 	}
 	content := object{"application/json": object{"schema": is}}
 	about := "As asked."
@@ -291,16 +300,26 @@ func (d *document) answers(r *Route) (object, error) {
 		content = object{"application/x-ndjson": object{"schema": out}}
 	}
 	answers := notAnswered()
-	answers["200"] = object{"description": about, "content": content}
+	answered := object{"description": about, "content": content}
+	if headers != nil {
+		answered["headers"] = headers
+	}
+	answers["200"] = answered
 	return answers, nil
 }
+
+// stale is what an answer says that does not see what it must.
+const stale = "The ledger here has not reached " + AtLeast + " yet, or is behind the cluster that it lies in, or cannot tell. It is not there in any other answer."
 
 // beside is what is served beside the table.
 var beside = map[string]object{
 	"/healthz": {"get": told("healthz", "Whether the server runs.", object{
-		"200": said("It runs.", object{"type": "object", "required": []string{"ok"}, "properties": object{"ok": object{"type": "boolean"}}}),
+		"200": said("It runs.", object{"type": "object", "required": []string{"ok"}, "properties": object{
+			"ok": object{"type": "boolean"}, "stale": object{"const": true, "description": "What it shows may lack what the ledger's cluster has: its views can be read, and nothing appended."},
+			"says": object{"type": "string", "description": "Why."},
+		}}),
 	})},
-	"/readyz": {"get": told("readyz", "Whether the ledger can be relied on: it can be read, and the latest audit found it as it was written.", object{
+	"/readyz": {"get": told("readyz", "Whether the ledger can be relied on: it can be read, it is not behind the cluster that it lies in, and the latest audit found it as it was written.", object{
 		"200": said("It can.", readiness), "503": said("It cannot, or nobody knows yet.", readiness),
 	})},
 	"/metrics": {"get": told("metrics", "The metrics, for Prometheus.", object{

@@ -300,10 +300,13 @@ func (r *Route) Gather(inPath func(string) string, query url.Values, body []byte
 		}
 	}
 	known := Fields(r.In)
+	if r.Reads() {
+		known[AtLeast] = reflect.Int64
+	}
 	put := func(name, value string) error {
 		kind, is := known[name]
 		if !is {
-			return BadRequest{fmt.Sprintf("there is no %q here; there are %s", name, strings.Join(Names(r.In), ", "))}
+			return BadRequest{fmt.Sprintf("there is no %q here; there are %s", name, strings.Join(r.Names(), ", "))}
 		}
 		encoded, err := literal(kind, value)
 		if err != nil {

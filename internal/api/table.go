@@ -106,6 +106,7 @@ var (
 	Note     = adapter(Write, "PUT", "/v1/sessions/{session}/note", "note", "Notes that a session is busy or idle, as a hook saw it.", note)
 	ReadBack = adapter(Write, "POST", "/v1/leases/{lease}/read", "read", "Records that delivered messages were found in their recipient's own transcript.", read)
 	Ignore   = adapter(Machine, "PUT", "/v1/ignored", "ignore", "Notes which directories' sessions take no part.", ignore)
+	Give     = adapter(Machine, "POST", "/v1/tokens/give", "giveToken", "Says whether who asks may give out a token, or take one back, and whom it is to name. No route makes any: they lie in a file beside the ledger, which who holds the machine's token can write.", give)
 	Examine  = adapter(Read, "POST", "/v1/examine", "examine", "What a look at the end of the ledger tells of its health.", examine)
 )
 
@@ -315,6 +316,24 @@ func read(_ context.Context, o ops.Operations, q ops.ReadRequest) (None, *comman
 
 func ignore(_ context.Context, o ops.Operations, q ops.IgnoreRequest) (None, *commands.Refusal, error) {
 	return None{}, nil, o.Ignore(q)
+}
+
+// GiveRequest asks whether a token may be given out.
+type GiveRequest struct {
+	ops.Asker
+	For string `json:"for,omitempty"`
+}
+
+// GiveView is whom it is to name; empty where one is taken back.
+type GiveView struct {
+	Participant events.Participant `json:"participant"`
+}
+
+func give(_ context.Context, o ops.Operations, q GiveRequest) (v GiveView, r *commands.Refusal, err error) {
+	if o, here := o.(ops.Tokens); here {
+		v.Participant, r, err = o.GiveToken(q.Asker, q.For)
+	}
+	return v, r, err
 }
 
 func examine(_ context.Context, o ops.Operations, q ops.Asker) (ops.Examined, *commands.Refusal, error) {

@@ -14,7 +14,7 @@ import (
 
 func listEvents() *Command {
 	return &Command{
-		Name: "events", Group: "audit", Usage: "[--from N] [--thread T] [--type T] [--follow]",
+		Name: "events", Group: "audit", Usage: "[--from N] [--thread T] [--type T] [--follow] [--at-least POSITION]",
 		Short: "the ledger, one event a line",
 		Long: `Prints the recorded events in their order as JSON Lines: everything that happened, the
 refusals included. Bodies are not among them: an event holds only a commitment to its
@@ -25,6 +25,7 @@ body; ` + "`decklog thread`" + ` joins them. With --follow it goes on as events 
 			r.text("thread", "", "only events that name `THREAD`")
 			r.text("type", "", "only events of `TYPE`, such as message.sent")
 			r.toggle("follow", "go on as events come, until interrupted")
+			r.least()
 		},
 		Run: func(r *run) error {
 			from, err := r.number("from")
@@ -78,12 +79,14 @@ func (r *run) seen(last events.Position) events.Position {
 
 func verify() *Command {
 	return &Command{
-		Name: "verify", Group: "audit", Usage: "",
+		Name: "verify", Group: "audit", Usage: "[--at-least POSITION]",
 		Short: "prove that nothing was altered or left out",
 		Long: `Reads the whole ledger: positions and revisions without gaps, every event's digest and
 its chain in its stream, every body against its commitment, and the views against their
-rebuild. Names the first position that is not as it was written, and exits 1.`,
+rebuild. Names the first position that is not as it was written, and exits 1. Two machines
+that share a ledger, and are at the same position, have the same two digests.`,
 		Examples: []string{`decklog verify`, `decklog verify --json`},
+		Flags:    func(f *flag.FlagSet, r *run) { r.least() },
 		Run: func(r *run) error {
 			if err := r.want(0, 0, ""); err != nil {
 				return err
@@ -105,6 +108,7 @@ rebuild. Names the first position that is not as it was written, and exits 1.`,
 					fmt.Fprintf(&b, "position %d: %s\n", f.Position, f.What)
 				}
 				if audited.OK {
+					fmt.Fprintf(&b, "digest of the events %s\ndigest of the views  %s\n", audited.Events, audited.Digest)
 					b.WriteString("verify: ok\n")
 				} else {
 					fmt.Fprintf(&b, "verify: first fault at position %d\n", audited.Faults[0].Position)
@@ -120,7 +124,9 @@ func rebuild() *Command {
 		Name: "rebuild", Group: "audit", Usage: "",
 		Short: "throw the views away and fold them anew",
 		Long: `Folds every view anew from the recorded events, in one transaction, while others go on
-reading. What was confirmed stays confirmed: it is in the events.`,
+reading. What was confirmed stays confirmed: it is in the events. Of a ledger in a cluster
+the events are read from there anew, too, into views beside those that are read meanwhile;
+that takes as much room again on the disk.`,
 		Examples: []string{`decklog rebuild`},
 		Run: func(r *run) error {
 			if err := r.want(0, 0, ""); err != nil {

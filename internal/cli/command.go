@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -112,7 +114,10 @@ type run struct {
 	id     string
 	ops    ops.Operations
 	beside Beside
-	code   int
+	// atLeast is what a reading must see; 0: whatever there is. stale says that it does not.
+	atLeast events.Position
+	stale   bool
+	code    int
 }
 
 // list is a flag that may be given several times.
@@ -337,6 +342,13 @@ func (r *run) parse(args []string) error {
 	if r.id != "" && !events.IsUUID(r.id) {
 		return misused("--command %q is no UUID", r.id)
 	}
+	if least := r.values["at-least"]; least != nil && *least != "" {
+		n, err := strconv.ParseInt(*least, 10, 64)
+		if err != nil || n < 1 {
+			return misused("--at-least %q is no position, such as a receipt's", *least)
+		}
+		r.atLeast = events.Position(n)
+	}
 	return nil
 }
 
@@ -400,5 +412,20 @@ func (r *run) open() error {
 		return err
 	}
 	r.ops = desk
+	return r.reach()
+}
+
+// reach waits for what the reading must see, and says so where it has not come.
+func (r *run) reach() error {
+	if r.atLeast == 0 {
+		return nil
+	}
+	end, err := ops.Reach(context.Background(), r.ops, r.atLeast)
+	if err != nil {
+		return err
+	}
+	if r.stale = end < r.atLeast; r.stale {
+		complain(r.Stderr, "stale: the ledger here ends at position %d, and not yet at %d\n", end, r.atLeast)
+	}
 	return nil
 }

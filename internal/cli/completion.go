@@ -16,7 +16,7 @@ func All() []*Command {
 		turn(), ack(), driver(), sticker(), handoff(), route(), card(), review(), alert(),
 		hook(), wake(), servesMCP(), servesHTTP(), lease(), confirm(),
 		listEvents(), refusals(), health(), exports(), verify(), rebuild(),
-		policy(), tokens(), installs(), doctors(), statusline(), notifies(), version(), completion(),
+		policy(), tokens(), installs(), doctors(), checksEngine(), copies(), statusline(), notifies(), version(), completion(),
 	}
 }
 

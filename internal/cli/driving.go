@@ -13,7 +13,7 @@ import (
 
 func driver() *Command {
 	return &Command{
-		Name: "driver", Group: "driving", Usage: "THREAD [--why] [--at MOMENT]",
+		Name: "driver", Group: "driving", Usage: "THREAD [--why] [--at MOMENT] [--at-least POSITION]",
 		Short: "which seat drives a thread, and why",
 		Long: `Says which seat drives a thread, by the first of these that applies: a person's sticker,
 an accepted hand-off, the only seat that posted, a seat's sticker, a mirror, the area
@@ -22,7 +22,7 @@ replayed to that moment. Looking changes nothing.`,
 		Examples: []string{`decklog driver THREAD --why`, `decklog driver THREAD --at 42 --json`},
 		Flags: func(f *flag.FlagSet, r *run) {
 			r.toggle("why", "list the events that decide")
-			r.text("at", "", atUsage)
+			r.moment()
 		},
 		Run: func(r *run) error {
 			if err := r.want(1, 1, "the id of a thread or message"); err != nil {

@@ -12,7 +12,7 @@ const ExportBatchMax = 10_000
 
 func exports() *Command {
 	return &Command{
-		Name: "export", Group: "audit", Usage: "--format cloudevents [--from MOMENT] [--to MOMENT] [--batch N] [--bodies]",
+		Name: "export", Group: "audit", Usage: "--format cloudevents [--from MOMENT] [--to MOMENT] [--batch N] [--bodies] [--at-least POSITION]",
 		Short: "the ledger in the form of a standard",
 		Long: `Prints the recorded events as CloudEvents 1.0, for programs that know that standard: each
 event a line (application/cloudevents+json), or with --batch an array of so many a line
@@ -33,6 +33,7 @@ event that was there when it began; to go on, begin behind the highest sequence.
 			r.text("to", "", "end at `MOMENT`, included (default: the last event)")
 			r.text("batch", "0", "arrays of `N` events, one a line; 0 for an event a line")
 			r.toggle("bodies", "with the texts beside the events")
+			r.least()
 		},
 		Run: func(r *run) error {
 			batch, err := r.number("batch")

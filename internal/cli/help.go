@@ -63,7 +63,7 @@ Usage: decklog COMMAND [flags] [-- BODY]
 		fmt.Fprintf(w, "%s\n", strings.ToUpper(g[:1])+g[1:])
 		for _, c := range All() {
 			if c.Group == g && !c.Hidden {
-				fmt.Fprintf(w, "  %-11s %s\n", c.Name, c.Short)
+				fmt.Fprintf(w, "  %-12s %s\n", c.Name, c.Short)
 			}
 		}
 		fmt.Fprintln(w)
@@ -110,6 +110,7 @@ func (c *Command) eachFlag(visit func(*flag.Flag)) {
 var otherWords = map[string]string{
 	"reply": "send", "ask": "send", "answer": "send", "message": "send", "list": "inbox", "read": "thread", "show": "thread",
 	"log": "events", "status": "peers", "who": "peers", "whoami": "peers", "register": "join", "init": "join", "done": "send", "check": "verify", "audit": "verify",
+	"move": "copy", "migrate": "copy", "import": "copy", "backup": "copy",
 }
 
 func didYouMean(name string) string {

@@ -167,11 +167,20 @@ already lies in its recipient's transcript, out of reach.`,
 	}
 }
 
-const atUsage = "show the view as of `MOMENT`: a position, or a time as RFC 3339"
+// moment declares the flags of a command that shows a view.
+func (r *run) moment() {
+	r.text("at", "", "show the view as of `MOMENT`: a position, or a time as RFC 3339")
+	r.least()
+}
+
+// least declares the flag of a reading that must not miss what somebody was told of.
+func (r *run) least() {
+	r.text("at-least", "", "see at least `POSITION`, such as that of a receipt which another machine's server gave: wait for it, 2 seconds at most, else show what is here and say that it is stale")
+}
 
 func inbox() *Command {
 	return &Command{
-		Name: "inbox", Group: "messages", Usage: "[--as WHO] [--sent] [--state S] [--cursor C] [--limit N] [--at MOMENT]",
+		Name: "inbox", Group: "messages", Usage: "[--as WHO] [--sent] [--state S] [--cursor C] [--limit N] [--at MOMENT] [--at-least POSITION]",
 		Short: "what was sent to you, or by you, newest first",
 		Long: `Shows a page of the inbox, newest first. Looking changes nothing: nothing is taken,
 confirmed or marked as read. Messages come into your context by themselves; use the
@@ -182,7 +191,7 @@ inbox to check a state or to read something again.`,
 			r.text("state", "", "only messages in `STATE`: queued, held, leased, delivered, read, expired, undelivered, deleted")
 			r.text("cursor", "", "go on after the page that ended with `CURSOR`")
 			r.text("limit", "20", "at most `N` messages, up to 200")
-			r.text("at", "", atUsage)
+			r.moment()
 		},
 		Run: func(r *run) error {
 			return r.paged(ops.InboxMax, func(limit int) error {
@@ -254,14 +263,14 @@ func pluralOf(n int, one, many string) string {
 
 func thread() *Command {
 	return &Command{
-		Name: "thread", Group: "messages", Usage: "ID [--at MOMENT]",
+		Name: "thread", Group: "messages", Usage: "ID [--at MOMENT] [--at-least POSITION]",
 		Short: "a thread with everything that happened in it",
 		Long: `Shows a thread: who drives it, its messages with their texts, every time each was offered, printed
 and confirmed, what was refused, who is still writing, and what is owed. ID is a
 thread's or a message's id, or the first characters of one. With --at it is replayed
 from the recorded events to that moment. Looking changes nothing.`,
 		Examples: []string{`decklog thread MESSAGE`, `decklog thread THREAD --at 42`, `decklog thread THREAD --at 2026-11-30T09:00:00Z --json`},
-		Flags:    func(f *flag.FlagSet, r *run) { r.text("at", "", atUsage) },
+		Flags:    func(f *flag.FlagSet, r *run) { r.moment() },
 		Run: func(r *run) error {
 			if err := r.want(1, 1, "the id of a thread or message"); err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 
 	"decklog/commands"
 	"decklog/internal/failure"
+	"decklog/internal/ops"
 	"decklog/internal/render"
 )
 
@@ -85,7 +86,7 @@ func (r *run) printf(format string, args ...any) error {
 func (r *run) refused(refusal *commands.Refusal) error {
 	r.code = ExitRefused
 	if r.json {
-		return r.document(map[string]any{"refusal": refusal})
+		return r.document(ops.Seen(map[string]any{"refusal": refusal}, r.stale))
 	}
 	complain(r.Stderr, "%s", refusal.Text())
 	return nil
@@ -106,13 +107,17 @@ func (r *run) answer(receipt any, refusal *commands.Refusal, err error, say func
 
 // show prints a view.
 func (r *run) show(view any, refusal *commands.Refusal, err error, say func() error) error {
+	if l, tells := r.ops.(interface{ Stale() bool }); tells && err == nil && !r.stale && l.Stale() {
+		r.stale = true
+		complain(r.Stderr, "stale: what is shown may lack what was recorded elsewhere; decklog doctor says why\n")
+	}
 	switch {
 	case err != nil:
 		return err
 	case refusal != nil:
 		return r.refused(refusal)
 	case r.json:
-		return r.document(view)
+		return r.document(ops.Seen(view, r.stale))
 	}
 	return say()
 }

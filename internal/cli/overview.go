@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"decklog/commands"
 	"decklog/internal/ops"
@@ -14,7 +15,7 @@ import (
 
 func threads() *Command {
 	return &Command{
-		Name: "threads", Group: "messages", Usage: "[--state S] [--seat SEAT] [--with WHO] [--text T] [--waiting] [--cursor C] [--limit N] [--at MOMENT]",
+		Name: "threads", Group: "messages", Usage: "[--state S] [--seat SEAT] [--with WHO] [--text T] [--waiting] [--cursor C] [--limit N] [--at MOMENT] [--at-least POSITION]",
 		Short: "every thread in a line, the latest first",
 		Long: `Lists the threads, the one in which something happened last first: how it stands, who
 drives it, who is still writing, what is owed in it, and what of it still lies in a
@@ -28,7 +29,7 @@ mailbox. A page that a filter left short may not be the last: go on with its cur
 			r.toggle("waiting", "only threads in which something is owed, or waits in a mailbox")
 			r.text("cursor", "", "go on after the page that ended with `CURSOR`")
 			r.text("limit", strconv.Itoa(ops.OverviewDefault), "at most `N` threads, up to 200")
-			r.text("at", "", atUsage)
+			r.moment()
 		},
 		Run: func(r *run) error {
 			return r.paged(ops.OverviewMax, func(limit int) error {
@@ -118,13 +119,13 @@ func sayRoot(t projections.ThreadLine) string {
 
 func mailboxes() *Command {
 	return &Command{
-		Name: "mailboxes", Group: "sessions", Usage: "[--at MOMENT]",
+		Name: "mailboxes", Group: "sessions", Usage: "[--at MOMENT] [--at-least POSITION]",
 		Short: "who has mail, who is here, and who sits where",
 		Long: `Lists the mailboxes in which something waits, the longest wait first, then those of the
 live sessions; then the seats with their occupants, and the persons. Looking takes
 nothing out of a mailbox.`,
 		Examples: []string{`decklog mailboxes`, `decklog mailboxes --json`},
-		Flags:    func(f *flag.FlagSet, r *run) { r.text("at", "", atUsage) },
+		Flags:    func(f *flag.FlagSet, r *run) { r.moment() },
 		Run: func(r *run) error {
 			if err := r.want(0, 0, ""); err != nil {
 				return err
@@ -182,7 +183,7 @@ func sayMailboxes(v projections.MailboxesView) string {
 
 func refusals() *Command {
 	return &Command{
-		Name: "refusals", Group: "audit", Usage: "[--code C] [--cursor C] [--limit N] [--at MOMENT]",
+		Name: "refusals", Group: "audit", Usage: "[--code C] [--cursor C] [--limit N] [--at MOMENT] [--at-least POSITION]",
 		Short: "what was refused, by code, the latest first",
 		Long: `Counts the refusals by their codes, and lists the latest: who was refused what, and
 why. Every refusal is an event; of a flood of them the most are only counted, under the
@@ -192,7 +193,7 @@ code counted. With --code it counts and lists only those.`,
 			r.text("code", "", "only those with the code `CODE`")
 			r.text("cursor", "", "go on after the page that ended with `CURSOR`")
 			r.text("limit", strconv.Itoa(ops.OverviewDefault), "at most `N` refusals, up to 200")
-			r.text("at", "", atUsage)
+			r.moment()
 		},
 		Run: func(r *run) error {
 			return r.paged(ops.OverviewMax, func(limit int) error {
@@ -228,13 +229,13 @@ code counted. With --code it counts and lists only those.`,
 
 func health() *Command {
 	return &Command{
-		Name: "health", Group: "audit", Usage: "[--at MOMENT]",
+		Name: "health", Group: "audit", Usage: "[--at MOMENT] [--at-least POSITION]",
 		Short: "how the ledger stands, in a few numbers",
 		Long: `Says how long the ledger is, how many threads and items are open, what waits, and how
 much room it takes. It reads what is counted already, and proves nothing: that is what
 decklog verify does. What is wrong with the installation decklog doctor says.`,
 		Examples: []string{`decklog health`, `decklog health --json`},
-		Flags:    func(f *flag.FlagSet, r *run) { r.text("at", "", atUsage) },
+		Flags:    func(f *flag.FlagSet, r *run) { r.moment() },
 		Run: func(r *run) error {
 			if err := r.want(0, 0, ""); err != nil {
 				return err
@@ -270,6 +271,16 @@ func sayHealth(v projections.HealthView) string {
 	}
 	if v.SizeBytes != nil {
 		line("store", "%d bytes, journal %s", *v.SizeBytes, v.Journal)
+	}
+	if c := v.Cluster; c != nil {
+		switch {
+		case c.Live:
+			line("cluster", "live; %s to be sent, %s to be taken away there", plural(c.Unsent, "command"), plural(c.Undropped, "text"))
+		case c.BehindMS == nil:
+			line("cluster", "not live: %s", c.Says)
+		default:
+			line("cluster", "not live since %s: %s", time.Duration(*c.BehindMS)*time.Millisecond, c.Says)
+		}
 	}
 	line("folds", "version %d", v.Fold)
 	return b.String()

@@ -15,7 +15,7 @@ import (
 
 func owed() *Command {
 	return &Command{
-		Name: "owed", Group: "sessions", Usage: "[--by WHO] [--to WHO] [--at MOMENT] | close ITEM --reason R",
+		Name: "owed", Group: "sessions", Usage: "[--by WHO] [--to WHO] [--at MOMENT] [--at-least POSITION] | close ITEM --reason R",
 		Short: "what is owed: open requests, hand-offs and reviews",
 		Long: `Lists what somebody still has to close, oldest first: requests without an answer,
 hand-offs that are offered or not closed yet, and reviews without a label, each with who
@@ -30,7 +30,7 @@ person may close an item without an answer, and says why.`,
 			r.text("by", "", "only what `WHO` owes: a participant, or me")
 			r.text("to", "", "only what is owed to `WHO`: a participant, or me")
 			r.text("reason", "", "`WHY` the item is closed")
-			r.text("at", "", atUsage)
+			r.moment()
 		},
 		Run: func(r *run) error {
 			if len(r.args) > 0 {
@@ -52,8 +52,8 @@ func (r *run) closeOwed() error {
 	if err := r.want(1, 1, "the item's id"); err != nil {
 		return err
 	}
-	if r.str("by") != "" || r.str("to") != "" || r.str("at") != "" {
-		return misused("--by, --to and --at are for the list of what is owed")
+	if r.str("by") != "" || r.str("to") != "" || r.str("at") != "" || r.atLeast > 0 {
+		return misused("--by, --to, --at and --at-least are for the list of what is owed")
 	}
 	if err := r.open(); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 func review() *Command {
 	return &Command{
 		Name: "review", Group: "driving", Words: []string{"ask", "label", "check"},
-		Usage: "ask THREAD --commit SHA [--author WHO] [--to SEAT] | label REVIEW root|bandage low|med|high | check THREAD --commit SHA",
+		Usage: "ask THREAD --commit SHA [--author WHO] [--to SEAT] | label REVIEW root|bandage low|med|high | check THREAD --commit SHA [--at-least POSITION]",
 		Short: "have another seat review a commit before it is merged",
 		Long: `The driver asks another seat, never itself and never the commit's author, for a critique
 of one commit: is it a bandage or the root, would it recur, the class or this instance.
@@ -28,8 +28,12 @@ owners. check answers a merge tool: exit code 0 when the commit is cleared, else
 			r.text("commit", "", "the commit: `SHA`, 7 to 64 hex digits")
 			r.text("author", "", "who wrote it: `WHO`, a seat, @name or any text")
 			r.text("to", "", "the `SEAT` that is asked (default: the next in order)")
+			r.least()
 		},
 		Run: func(r *run) error {
+			if r.atLeast > 0 && !(len(r.args) > 0 && r.args[0] == "check") {
+				return misused("--at-least is for `review check`")
+			}
 			return r.sub(map[string]func() error{"ask": r.askReview, "label": r.labelReview, "check": r.checkReview})
 		},
 	}

@@ -30,11 +30,28 @@ of this machine's loopback, by which browsers reach it, are named with --host.
 Any command reaches it with --ledger unix:PATH or --ledger http://HOST:PORT (the token in
 DECKLOG_TOKEN), and works as on the file.
 
+Several machines share a ledger in EventStoreDB or KurrentDB: each runs a serve of its own,
+with --ledger 'esdb://HOST:2113', and what it needs of its own lies in a folder beside its
+views. Sessions of one machine reach those of another as their own. Where machines have the
+same host name, as containers may, each is given another in DECKLOG_DEVICE, for the serve
+and for all that runs there. Who was told a position by one may ask another for a view that
+is no older, with --at-least.
+
+What the rules of one thread, mailbox, seat or session say holds across machines. Duplicates,
+rates and full mailboxes are decided on what a machine knows: each other machine may let one
+more through in the same moment, and so may sends that are on their way from other sessions
+of the same machine. Whether a session runs, is in a turn, and was seen when, is seen on the
+machine that it joined on, which tells the others: of processes within 5 s, of the rest every
+30 s. Evidence of another machine's session names that machine and says how old it is. Where
+the machine has told nothing for longer than it promised, 2 to 16 minutes, its sessions count
+as live for 12 h from when they were last known of.
+
 It ends at SIGTERM or Ctrl-C: streams are told, and what is under way is finished first.`,
 		Examples: []string{
 			`decklog serve`,
 			`decklog serve --listen 127.0.0.1:0 --json                 # a free port, and where it is as JSON`,
 			`decklog serve --listen 0.0.0.0:7717 --tls-cert cert.pem --tls-key key.pem --host deck.local`,
+			`decklog serve --ledger 'esdb+discover://ops:PASSWORD@cluster.example:2113'`,
 			`decklog --ledger unix:$HOME/.local/share/decklog/decklog.sock peers`,
 		},
 		Flags: func(f *flag.FlagSet, r *run) {
@@ -72,7 +89,19 @@ func Served(url string) bool {
 
 // daemon becomes the program that holds what is heavy, with the flags of these names.
 func (r *run) daemon(command string, flags ...string) error {
-	if err := r.Daemon(append([]string{command}, r.given(flags...)...)...); err != nil {
+	return r.become(append([]string{command}, r.given(flags...)...))
+}
+
+// becomes is the same for a command that names its ledgers itself.
+func (r *run) becomes(command string) error {
+	if r.given("ledger", "as", "command") != nil {
+		return misused("--ledger, --as and --command are not for %s, which asks only the addresses that it is given", command)
+	}
+	return r.become(append(append([]string{command}, r.given("json")...), append([]string{"--"}, r.args...)...))
+}
+
+func (r *run) become(args []string) error {
+	if err := r.Daemon(args...); err != nil {
 		return Failed("no_daemon", "put decklogd beside decklog, or on PATH: `make build` makes both", err)
 	}
 	return nil

@@ -104,7 +104,7 @@ resume, and is reported to its sender as undelivered after ten minutes.`,
 
 func peers() *Command {
 	return &Command{
-		Name: "peers", Group: "sessions", Usage: "[--session ID] [--repo R] [--harness H] [--at MOMENT]",
+		Name: "peers", Group: "sessions", Usage: "[--session ID] [--repo R] [--harness H] [--at MOMENT] [--at-least POSITION]",
 		Short: "who takes part, and how that is known",
 		Long: `Lists the sessions that take part, with the evidence of their presence and its age:
 live is what is known of the process, busy and idle what its hooks noted last. A
@@ -114,7 +114,7 @@ title or a branch is no address: send to the full session id, or to @name.`,
 			r.text("session", "", "only sessions whose id begins with `ID`, the ended ones too")
 			r.text("repo", "", "only sessions on the repository of `DIR`")
 			r.text("harness", "", "only sessions of `HARNESS`")
-			r.text("at", "", atUsage)
+			r.moment()
 		},
 		Run: func(r *run) error {
 			if err := r.want(0, 0, ""); err != nil {

@@ -28,7 +28,7 @@ read it changes nothing. It is good until it is revoked, or until --expires has 
 
 create prints the token this once; beside the ledger lies only its hash, in tokens.json.
 revoke holds at once, for a serve that runs too. Only a person gives out tokens and takes
-them back, on the machine of the ledger's file and outside of any harness: an agent with
+them back, on the machine where the ledger's folder is and outside of any harness: an agent with
 a token of its own making could act as anybody. Who can read the file serve.token in the
 ledger's folder needs no other on this machine: it is this machine's own, and a serve
 believes it about who calls.
@@ -158,12 +158,18 @@ func (r *run) tokens() (*token.Tokens, ops.Tokens, error) {
 	if err := r.open(); err != nil {
 		return nil, nil, err
 	}
-	give, here := r.ops.(ops.Tokens)
+	give, can := r.ops.(ops.Tokens)
+	folder := r.beside.Folder
+	if Served(r.address()) && folder != "" {
+		if _, err := token.OfMachine(folder); err != nil {
+			folder = "" // the ledger's tokens lie elsewhere
+		}
+	}
 	switch {
-	case !here:
-		return nil, nil, Failed("not_supported", "run it on the machine of the ledger's file, with --ledger sqlite:PATH",
-			errors.New("tokens are not given out through a door that they open"))
-	case r.beside.Folder == "":
+	case Served(r.address()) && folder == "":
+		return nil, nil, Failed("not_supported", "run it on the machine that serves the ledger, with --ledger unix:PATH of the socket beside the ledger, or sqlite:PATH",
+			errors.New("tokens lie beside the ledger, and are not given out through a door that they open"))
+	case !can || folder == "":
 		return nil, nil, Failed("not_supported", "use a ledger in a file: --ledger sqlite:PATH", errors.New("this ledger has no folder to keep tokens in"))
 	}
 	return token.Open(r.beside.Folder), give, nil

@@ -39,6 +39,7 @@ var known = []struct {
 	code, fix string
 }{
 	{events.ErrUnknown, "unknown_outcome", "nobody can tell whether it was recorded: run the same command again with the same --key or --command, and it happens once"},
+	{events.ErrUnknown, "recorded_unseen", "it is recorded: run the same command again with the same --key or --command, and its receipt is given"},
 	{events.ErrNewer, "ledger_newer", "a newer decklog wrote this ledger: install that one, or name another ledger with --ledger"},
 	{events.ErrNoSpace, "no_space", "free space on the ledger's disk and run it again; nothing was recorded and nothing is lost"},
 	{events.ErrLocked, "ledger_locked", "another process holds the ledger: end it, or wait, and run it again; nothing was recorded"},

@@ -81,6 +81,7 @@ func fail(code, message, fix string) answer {
 // who calls a tool.
 var failureFixes = map[string]string{
 	"unknown_outcome":  "nobody can tell whether it was recorded: make the same call again with the same key, and it happens once; without a key look first with decklog_inbox {\"sent\":true}",
+	"recorded_unseen":  "it is recorded: make the same call again with the same key for its receipt, and it happens once; without a key do not make it again, and look with decklog_inbox {\"sent\":true}",
 	"ledger_newer":     "a newer decklog wrote this ledger: the person who runs this harness installs that one, and begins the session anew",
 	"ledger_read_only": "the ledger's file and its folder have to be writable: tell the person who runs this harness; nothing was recorded",
 	"not_supported":    "DECKLOG_LEDGER of this server has to name a ledger in a file, sqlite:PATH: tell the person who runs this harness",

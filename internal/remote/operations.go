@@ -387,6 +387,13 @@ func (c *Client) Sought(id events.SessionID) ([]commands.Sought, error) {
 	return a.Sought, err
 }
 
+// GiveToken asks the server, which answers who holds its machine's own token.
+func (c *Client) GiveToken(a ops.Asker, to string) (events.Participant, *commands.Refusal, error) {
+	c.named(&a)
+	v, r, err := ask(c, context.Background(), api.Give, api.GiveRequest{Asker: a, For: to}, a.Claims)
+	return v.Participant, r, err
+}
+
 func (c *Client) Read(q ops.ReadRequest) (*commands.Refusal, error) {
 	_, r, err := ask(c, context.Background(), api.ReadBack, q, ops.Claims{})
 	return r, err

@@ -21,7 +21,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -71,6 +70,7 @@ type Client struct {
 	http   *http.Client
 	hasty  bool        // the bound holds for the whole of an answer
 	known  atomic.Bool // the server answered once
+	stale  atomic.Bool // the last answer was, by its own word
 	caller atomic.Pointer[string]
 }
 
@@ -184,11 +184,13 @@ func (c *Client) openEach(ctx context.Context, r *api.Route, each func() (q any,
 		patience = c.Patience
 	}
 	q, _ := each()
+	lost := false // an attempt may have reached the server, and its answer did not come
 	for wait := pauseFirst; ; wait = min(2*wait, pauseMost) {
 		res, err := c.attempt(ctx, r, q, claims, accept, began)
 		if errors.As(err, new(unasked)) {
 			return nil, err
 		}
+		lost = lost || err != nil && !undelivered(err)
 		if err == nil && c.known.CompareAndSwap(false, true) {
 			patience = c.Patience
 		}
@@ -201,7 +203,7 @@ func (c *Client) openEach(ctx context.Context, r *api.Route, each func() (q any,
 		case time.Since(began)+wait > patience && err == nil:
 			return res, nil
 		case time.Since(began)+wait > patience, err != nil && never(err):
-			return nil, c.unreached(r, err)
+			return nil, c.unreached(r, err, lost)
 		}
 		select {
 		case <-time.After(wait):
@@ -214,7 +216,7 @@ func (c *Client) openEach(ctx context.Context, r *api.Route, each func() (q any,
 		case !again && err == nil:
 			return res, nil
 		case !again:
-			return nil, c.unreached(r, err)
+			return nil, c.unreached(r, err, lost)
 		}
 		drop(res)
 	}
@@ -331,9 +333,15 @@ func never(err error) bool {
 	return errors.Is(err, syscall.EACCES) || errors.As(err, new(*net.DNSError)) || strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: ")
 }
 
+// undelivered says whether a request certainly did not reach the server.
+func undelivered(err error) bool {
+	var refused *net.OpError
+	return errors.As(err, &refused) && refused.Op == "dial" || never(err)
+}
+
 // unreached is the error of a server that does not answer. Whether a command
-// reached it nobody knows.
-func (c *Client) unreached(r *api.Route, err error) error {
+// reached it nobody knows, unless no attempt can have.
+func (c *Client) unreached(r *api.Route, err error, lost bool) error {
 	switch {
 	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(x509.UnknownAuthorityError)), errors.As(err, new(x509.HostnameError)):
 		return failure.New("untrusted_server", "name the file of the authority that signed its certificate in SSL_CERT_FILE, and reach it by a name that stands in the certificate",
@@ -341,8 +349,7 @@ func (c *Client) unreached(r *api.Route, err error) error {
 	case errors.As(err, new(tls.RecordHeaderError)), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return failure.New("no_tls", "write --ledger http://HOST:PORT", fmt.Errorf("the server at %s speaks no TLS: %w", c.Server, err))
 	}
-	var refused *net.OpError
-	if errors.As(err, &refused) && refused.Op == "dial" || errors.As(err, new(*url.Error)) && never(err) {
+	if undelivered(err) && (!lost || r.Access == api.Read) {
 		return failure.New("no_server", "start it: decklog serve; or name another ledger with --ledger", fmt.Errorf("reach the ledger at %s: %w", c.Server, err))
 	}
 	if r.Access == api.Read {
@@ -372,6 +379,9 @@ func askEach[Q, A any](c *Client, ctx context.Context, call *api.Call[Q, A], eac
 		return a, nil, err
 	}
 	defer drain(res)
+	if call.Reads() {
+		c.stale.Store(res.Header.Get(api.StaleHeader) != "")
+	}
 	body := bufio.NewReader(res.Body)
 	inLines := strings.HasPrefix(res.Header.Get("Content-Type"), "application/x-ndjson")
 	for {
@@ -412,6 +422,9 @@ func askEach[Q, A any](c *Client, ctx context.Context, call *api.Call[Q, A], eac
 		return a, nil, nil
 	}
 }
+
+// Stale says that the server's last answer said so of itself.
+func (c *Client) Stale() bool { return c.stale.Load() }
 
 // drain reads the rest, so that the connection can be used again.
 func drain(res *http.Response) {

@@ -52,6 +52,32 @@ func TestAServerThatTakesARequestAndSaysNothingIsNotWaitedForForEver(t *testing.
 	}
 }
 
+// What took the request is gone when it is asked again: that nobody is there now
+// says nothing of what was done.
+func TestACommandThatAServerTookBeforeItDiedHasAnUnknownOutcome(t *testing.T) {
+	l := listen(t)
+	took := make(chan struct{})
+	go func() {
+		defer close(took)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = conn.Read(make([]byte, 1))
+		_ = l.Close()
+		_ = conn.Close()
+	}()
+	c := reaching(t, remote.Config{Server: "http://" + l.Addr().String(), Patience: 100 * time.Millisecond})
+	_, _, err := c.Send(ops.SendRequest{To: alice, Body: []byte("Hello.")})
+	<-took
+	if code(err) != "unknown_outcome" {
+		t.Errorf("a send ended with %v", err)
+	}
+	if _, _, err := c.Send(ops.SendRequest{To: alice, Body: []byte("Hello.")}); code(err) != "no_server" {
+		t.Errorf("one that no server can have taken ended with %v", err)
+	}
+}
+
 // half answers with a header, and what it is told of the body.
 func half(t *testing.T, says string) string {
 	over := make(chan struct{})

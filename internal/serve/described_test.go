@@ -26,15 +26,7 @@ import (
 // exampled is a server on which the story of the document's examples can happen.
 func exampled(t *testing.T) (d *door, machine string) {
 	t.Helper()
-	desk := &ops.Ops{Ledger: memory.New(projections.Project), World: ops.World{
-		Now: func() events.Time { return start }, Random: func(b []byte) { _, _ = rand.Read(b) }, Alive: func(events.Process) bool { return true },
-		Seen:   func(events.SessionID) (bool, events.Time, bool) { return false, start, true },
-		Device: "deck", OSUser: "ana", Environ: func(string) string { return "" }, Ancestors: func() []events.Process { return nil },
-		PolicyFile: func() (events.Policy, error) { return api.ExamplePolicy(), nil },
-	}}
-	if _, r, err := desk.Join(ops.JoinRequest{Session: api.ExampleOther, Harness: "codex", Cwd: "/", Seat: "trinity"}); r != nil || err != nil {
-		t.Fatal(r, err)
-	}
+	desk := exampleDesk(t)
 	folder := t.TempDir()
 	machine, err := token.MakeMachine(folder)
 	if err != nil {
@@ -49,6 +41,21 @@ func exampled(t *testing.T) (d *door, machine string) {
 	rules := serve.Rules()
 	d.serve(nil, nil, d.guard.Around(mux, func(pattern string) serve.Rule { return rules[pattern] }))
 	return d, machine
+}
+
+// exampleDesk are the operations on a ledger on which the story begins.
+func exampleDesk(t *testing.T) *ops.Ops {
+	t.Helper()
+	desk := &ops.Ops{Ledger: memory.New(projections.Project), World: ops.World{
+		Now: func() events.Time { return start }, Random: func(b []byte) { _, _ = rand.Read(b) }, Alive: func(events.Process) bool { return true },
+		Seen:   func(events.SessionID) (bool, events.Time, bool) { return false, start, true },
+		Device: "deck", OSUser: "ana", Environ: func(string) string { return "" }, Ancestors: func() []events.Process { return nil },
+		PolicyFile: func() (events.Policy, error) { return api.ExamplePolicy(), nil },
+	}}
+	if _, r, err := desk.Join(ops.JoinRequest{Session: api.ExampleOther, Harness: "codex", Cwd: "/", Seat: "trinity"}); r != nil || err != nil {
+		t.Fatal(r, err)
+	}
+	return desk
 }
 
 // Each example is sent as the document has it, and is answered as the document

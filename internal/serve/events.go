@@ -54,7 +54,7 @@ func (s *Server) reasonOf(ctx context.Context, err error) string {
 // events streams the ledger from a position on. Nothing is kept for a client: it
 // is at a position, and reads on from there as fast as it takes. So a slow one
 // costs nobody else, and one that takes nothing for [StallMax] is dropped.
-func (s *Server) events(w http.ResponseWriter, req *http.Request, desk *ops.Ops, in json.RawMessage) {
+func (s *Server) events(w http.ResponseWriter, req *http.Request, desk *ops.Ops, in json.RawMessage, stale bool) {
 	q, err := api.Decode[api.EventsQuery](in)
 	if err != nil {
 		s.fail(w, err)
@@ -92,17 +92,17 @@ func (s *Server) events(w http.ResponseWriter, req *http.Request, desk *ops.Ops,
 		return
 	}
 	if inLines {
-		s.listEvents(w, req, desk, q.EventsRequest)
+		s.listEvents(w, req, desk, q.EventsRequest, stale)
 		return
 	}
 	s.opened("events")
-	f := &follower{Server: s, w: w, desk: desk, q: q}
+	f := &follower{Server: s, w: w, desk: desk, q: q, stale: stale}
 	s.closed("events", f.follow(req))
 }
 
 // listEvents writes what is there now, one event a line, and last the position
 // after which more may come.
-func (s *Server) listEvents(w http.ResponseWriter, req *http.Request, desk *ops.Ops, q ops.EventsRequest) {
+func (s *Server) listEvents(w http.ResponseWriter, req *http.Request, desk *ops.Ops, q ops.EventsRequest, stale bool) {
 	out := &lineWriter{w: w}
 	var page bytes.Buffer
 	last, refused, err := desk.Events(q, func(e events.Recorded) error {
@@ -126,11 +126,11 @@ func (s *Server) listEvents(w http.ResponseWriter, req *http.Request, desk *ops.
 	case err != nil:
 		_ = out.write(map[string]any{"error": failureOf(err)})
 	case refused != nil && !out.begun:
-		s.refuse(w, req, refused)
+		s.refuse(w, req, refused, stale)
 	case refused != nil:
 		_ = out.write(map[string]any{"refusal": refusalFor(req, refused)})
 	default:
-		_ = out.write(map[string]any{"last": last})
+		_ = out.write(ops.Seen(map[string]any{"last": last}, stale))
 	}
 }
 
@@ -150,7 +150,9 @@ type follower struct {
 	desk *ops.Ops
 	q    api.EventsQuery
 	told bool // the header went out
-	page bytes.Buffer
+	// stale says that what there was at first did not reach what was to be seen.
+	stale bool
+	page  bytes.Buffer
 }
 
 // pageBytes is how much of a long answer goes out at once.
@@ -165,7 +167,7 @@ func (f *follower) follow(req *http.Request) (reason string) {
 		last, refused, err := f.desk.Events(f.q.EventsRequest, f.show)
 		switch {
 		case refused != nil && !f.told:
-			f.refuse(f.w, req, refused)
+			f.refuse(f.w, req, refused, f.stale)
 			return reasonRefused
 		case err != nil && !f.told:
 			f.fail(f.w, err)

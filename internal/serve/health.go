@@ -53,8 +53,14 @@ func (s *Server) open(mux *http.ServeMux) {
 			s.fail(w, fault(http.StatusMethodNotAllowed, "method_not_allowed", "this path is only read", "ask with GET"))
 		})
 	}
+	// To start it again would help nothing while the ledger's cluster is away: that is
+	// said, and is for /readyz.
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		document(w, http.StatusOK, map[string]any{"ok": true})
+		healthy := map[string]any{"ok": true}
+		if says := s.behind(); says != "" {
+			healthy["stale"], healthy["says"] = true, says
+		}
+		document(w, http.StatusOK, healthy)
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		ready := s.ready()
@@ -75,6 +81,16 @@ func (s *Server) open(mux *http.ServeMux) {
 	})
 }
 
+// behind is why what is shown may lack what was recorded long ago; empty: it does not.
+func (s *Server) behind() string {
+	lag, _ := s.Ops.Lag()
+	if lag.Why == nil {
+		return ""
+	}
+	f := failure.Of(lag.Why)
+	return "what is shown is stale: " + f.Message + ": " + f.Fix
+}
+
 // ready reads the ledger's end, and what the latest audit said: a ledger that is
 // not as it was written is not ready, and neither is one that nobody has read yet.
 func (s *Server) ready() (r Ready) {
@@ -85,6 +101,8 @@ func (s *Server) ready() (r Ready) {
 		r.Says = "the server is about to end"
 	case err != nil:
 		r.Says = failure.Of(err).Message
+	case s.behind() != "":
+		r.Says = s.behind()
 	case s.Ops.Hub != nil && s.Ops.Hub.Down() != nil:
 		r.Says = "who waits is not woken: " + failure.Of(s.Ops.Hub.Down()).Message
 	case r.Verify == nil:

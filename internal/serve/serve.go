@@ -105,20 +105,44 @@ func (s *Server) Handler(r *api.Route) http.Handler {
 		}
 		ctx, cancel := s.bounded(req.Context())
 		defer cancel()
+		in, stale, err := s.reach(ctx, w, desk, r, in)
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
 		switch r {
 		case &api.Wait.Route:
 			s.wait(w, req, who, desk, in)
 		case &api.Events.Route:
-			s.events(w, req, desk, in)
+			s.events(w, req, desk, in, stale)
 		default:
 			if r.Patient() {
 				var stop context.CancelFunc
 				ctx, stop = s.watch(ctx, who)
 				defer stop()
 			}
-			s.answer(ctx, w, req, desk, r, in)
+			s.answer(ctx, w, req, desk, r, in, stale)
 		}
 	})
+}
+
+// reach waits for what the answer must see, and says in the header where it has not
+// come, or where the ledger itself says that it is stale. The rest of the request is
+// the operation's.
+func (s *Server) reach(ctx context.Context, w http.ResponseWriter, desk *ops.Ops, r *api.Route, in json.RawMessage) (rest json.RawMessage, stale bool, err error) {
+	rest, least, err := r.Least(in)
+	if least > 0 && err == nil {
+		var end events.Position
+		end, err = ops.Reach(ctx, desk, least)
+		if gone := desk.Still(); gone != nil { // it may have waited
+			err = gone
+		}
+		stale = end < least
+	}
+	if stale = stale || r.Reads() && desk.Stale(); stale {
+		w.Header().Set(api.StaleHeader, "true")
+	}
+	return rest, stale, err
 }
 
 // bounded is the context of a request that may wait: it ends with the request,
@@ -203,7 +227,7 @@ func accepts(req *http.Request, kind string) bool {
 
 // answer asks for the operation and writes its answer. A client that takes lines
 // is told how far long work has come, and the last line is the answer.
-func (s *Server) answer(ctx context.Context, w http.ResponseWriter, req *http.Request, desk *ops.Ops, r *api.Route, in json.RawMessage) {
+func (s *Server) answer(ctx context.Context, w http.ResponseWriter, req *http.Request, desk *ops.Ops, r *api.Route, in json.RawMessage, stale bool) {
 	var out *lineWriter
 	if accepts(req, lines) {
 		out = &lineWriter{w: w}
@@ -229,18 +253,18 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, req *http.Re
 		answer, refused = api.Said(answer), api.Refused(refused)
 	}
 	if out != nil && out.begun {
-		_ = out.write(lineOf(r, answer, refused, err)) // who went away is not told
+		_ = out.write(lineOf(r, ops.Seen(answer, stale), refused, err)) // who went away is not told
 		return
 	}
 	switch {
 	case err != nil:
 		s.fail(w, err)
 	case refused != nil:
-		s.refuse(w, req, refused)
+		s.refuse(w, req, refused, stale)
 	case r.Receipt:
 		document(w, http.StatusOK, map[string]any{"receipt": answer})
 	default:
-		document(w, http.StatusOK, answer)
+		document(w, http.StatusOK, ops.Seen(answer, stale))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"decklog/commands"
 	"decklog/internal/api"
 	"decklog/internal/failure"
+	"decklog/internal/ops"
 )
 
 // StallMax is how long a client may take nothing of a stream before it is dropped.
@@ -25,6 +26,11 @@ var statuses = map[string]int{
 	"not_json": http.StatusUnsupportedMediaType, "too_many": http.StatusTooManyRequests,
 	"ledger_locked": http.StatusServiceUnavailable, "ledger_read_only": http.StatusServiceUnavailable, "busy": http.StatusServiceUnavailable, "shutdown": http.StatusServiceUnavailable,
 	"no_space": http.StatusInsufficientStorage,
+	// Of a ledger in a cluster: how it stands, /readyz and doctor say.
+	"unreachable": http.StatusServiceUnavailable, "stale": http.StatusServiceUnavailable, "recorded_unseen": http.StatusServiceUnavailable,
+	"other_ledger": http.StatusServiceUnavailable, "foreign_event": http.StatusServiceUnavailable, "access_denied": http.StatusServiceUnavailable,
+	"cluster_refused": http.StatusServiceUnavailable, "views_damaged": http.StatusServiceUnavailable, "views_broken": http.StatusServiceUnavailable,
+	"rebuilding": http.StatusConflict,
 }
 
 // failureOf says an error as the door tells it.
@@ -61,13 +67,13 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 }
 
 // refuse answers with a refusal, under the status that it has.
-func (s *Server) refuse(w http.ResponseWriter, req *http.Request, r *commands.Refusal) {
+func (s *Server) refuse(w http.ResponseWriter, req *http.Request, r *commands.Refusal, stale bool) {
 	r = refusalFor(req, r)
 	status := r.Status
 	if status < 400 || status > 499 {
 		status = http.StatusConflict
 	}
-	document(w, status, map[string]any{"refusal": r})
+	document(w, status, ops.Seen(map[string]any{"refusal": r}, stale))
 }
 
 // refusalFor says a refusal in the terms of who asks: those of requests, unless it is
