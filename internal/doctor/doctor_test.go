@@ -282,3 +282,39 @@ func TestAProgramOfAnotherBuildIsNamed(t *testing.T) {
 	b.says(r, "programs", "decklog", OK, "bin/decklog")
 	b.says(r, "programs", "decklog-hook", Warning, "was built from commit "+theirs+", and this decklog from commit "+ours)
 }
+
+func TestTheDoctorSaysHowALedgerStandsTowardsItsCluster(t *testing.T) {
+	ms := int64(90_000)
+	for _, c := range []struct {
+		view  projections.ClusterView
+		check string
+		level Level
+		says  string
+	}{
+		{projections.ClusterView{Live: true}, "cluster", OK, "live"},
+		{projections.ClusterView{Says: "it is away", Fix: "start it", BehindMS: &ms}, "cluster", Fault, "by up to 1m30s: it is away"},
+		{projections.ClusterView{Says: "it is away", Fix: "start it"}, "cluster", Fault, "nobody knows since when: it is away"},
+		{projections.ClusterView{Live: true, Rebuilding: true}, "rebuild", OK, "anew"},
+		{projections.ClusterView{Live: true, Unsent: 2}, "unsent", Warning, "2 commands"},
+		{projections.ClusterView{Live: true, Undropped: 3}, "redacted", Warning, "3 texts"},
+	} {
+		var lines part
+		(&examination{}).cluster(&lines, &c.view)
+		found := false
+		for _, l := range lines {
+			if l.Check == c.check {
+				found = true
+				if l.Level != c.level || !strings.Contains(l.Says, c.says) || l.Level != OK && l.Fix == "" {
+					t.Errorf("of %+v it says %+v", c.view, l)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("of %+v it says %+v", c.view, lines)
+		}
+	}
+	var none part
+	if (&examination{}).cluster(&none, nil); len(none) > 0 {
+		t.Errorf("of a ledger in no cluster it says %+v", none)
+	}
+}

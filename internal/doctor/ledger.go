@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"decklog/internal/policyfile"
+	"decklog/projections"
 )
 
 // The bounds of a healthy ledger.
@@ -139,6 +140,7 @@ func (x *examination) open(p *part) {
 	default:
 		p.say("ledger", "disk", OK, "", "local")
 	}
+	x.cluster(p, found.Cluster)
 	if err != nil {
 		says, fix := x.Explain(err)
 		p.say("ledger", "opens", Fault, fix, "%s", says)
@@ -153,6 +155,29 @@ func (x *examination) open(p *part) {
 		p.say("ledger", "history", OK, "", "%d events, of which the last %d hold together; for all: decklog verify", found.Position, found.Checked)
 	}
 	x.ledger = &found
+}
+
+// cluster says how the ledger stands towards the cluster that it lies in, if it does.
+func (x *examination) cluster(p *part, c *projections.ClusterView) {
+	switch {
+	case c == nil:
+		return
+	case c.Live:
+		p.say("ledger", "cluster", OK, "", "live: everything that was recorded until moments ago is here")
+	case c.BehindMS == nil:
+		p.say("ledger", "cluster", Fault, c.Fix, "what is shown is stale, and nobody knows since when: %s", c.Says)
+	default:
+		p.say("ledger", "cluster", Fault, c.Fix, "what is shown is stale, by up to %s: %s", (time.Duration(*c.BehindMS) * time.Millisecond).Truncate(time.Second), c.Says)
+	}
+	if c.Rebuilding {
+		p.say("ledger", "rebuild", OK, "", "the views are being made anew; these are the old ones")
+	}
+	if c.Unsent > 0 {
+		p.say("ledger", "unsent", Warning, "nothing, while it is only for moments; else see that the cluster takes appends, and keep the folder of the views", "%d commands are recorded in part, and the rest is still to be sent", c.Unsent)
+	}
+	if c.Undropped > 0 {
+		p.say("ledger", "redacted", Warning, "see that the user of the ledger's address may delete streams; they go by themselves then", "%d texts that were taken back are still in the cluster", c.Undropped)
+	}
 }
 
 // caller says who asks.

@@ -37,6 +37,7 @@ func full(t *testing.T) *stage {
 		s.Request("POST /v1/messages", "POST", status, time.Millisecond)
 	}
 	s.Opened("events")
+	s.lag = &events.Lag{Live: true}
 	return s
 }
 

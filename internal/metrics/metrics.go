@@ -34,6 +34,9 @@ type Config struct {
 	// View reads the ledger, once for each time that somebody asks.
 	View func(func(events.Reader) error) error
 	Now  func() events.Time
+	// Lag is how the ledger stands towards the cluster that it lies in; false where it
+	// lies in none. It may be nil.
+	Lag func() (events.Lag, bool)
 	// Size is how many bytes the ledger takes on its disk. Nil: nobody can tell.
 	Size func() (int64, error)
 	// Routes are the patterns by which requests are counted, such as
@@ -81,7 +84,7 @@ func New(c Config) *Metrics {
 	m.registry.MustRegister(m.counted.all()...)
 	m.registry.MustRegister(m.served.all()...)
 	m.registry.MustRegister(m.heard.all()...)
-	m.registry.MustRegister(newPresent(m))
+	m.registry.MustRegister(newPresent(m), newCluster(m))
 	return m
 }
 

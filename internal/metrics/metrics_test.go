@@ -42,6 +42,7 @@ type stage struct {
 	t       *testing.T
 	now     events.Time
 	fails   error        // that reading the ledger fails with, for the metrics
+	lag     *events.Lag  // of the cluster that the ledger lies in; nil: in none
 	counted atomic.Int64 // rows that the metrics read
 	sent    []string
 	n       atomic.Uint64
@@ -69,6 +70,12 @@ func newStage(t *testing.T, ledger ops.Ledger) *stage {
 				return s.fails
 			}
 			return ledger.View(func(r events.Reader) error { return read(counting{r, &s.counted}) })
+		},
+		Lag: func() (events.Lag, bool) {
+			if s.lag == nil {
+				return events.Lag{}, false
+			}
+			return *s.lag, true
 		},
 		Now: s.World.Now, Size: func() (int64, error) { return 4096, nil },
 		Routes: []string{"POST /v1/messages", "GET /v1/events"}, Version: "1.2.3", Commit: "4f2a9c1", Go: "go1.26",
@@ -297,6 +304,33 @@ func TestARefusalThatStandsForManyCountsAsMany(t *testing.T) {
 	s.Observe(events.Recorded{Position: 1, Event: events.CommandRefused{Code: "duplicate", Counted: 40}})
 	s.Observe(events.Recorded{Position: 2, Event: events.CommandRefused{Code: "duplicate"}})
 	s.says(map[string]string{`decklog_refusals_total{code="duplicate"}`: "41"})
+}
+
+func TestHowTheLedgerStandsTowardsItsClusterIsTold(t *testing.T) {
+	s := newStage(t, memory.New(projections.Project))
+	absent := map[string]string{}
+	for _, name := range []string{"live", "ended", "behind_seconds", "behind_events", "heard_timestamp_seconds", "place_bytes", "log_bytes", "unsent_commands", "undropped_bodies", "rebuilding", "connections_total"} {
+		absent["decklog_cluster_"+name] = ""
+	}
+	s.says(absent)
+	s.lag = &events.Lag{
+		Live: true, Heard: 1500 * time.Millisecond, Waiting: 3, Place: 100, LogEnd: 250, Unsent: 1, Undropped: 2, Rebuilding: true,
+		Connected: 4, Dropped: 5, Retried: 6, Conflicts: 7,
+	}
+	s.says(map[string]string{
+		"decklog_cluster_live": "1", "decklog_cluster_ended": "0", "decklog_cluster_behind_seconds": "0", "decklog_cluster_behind_events": "3",
+		"decklog_cluster_heard_timestamp_seconds": "1.7960291985e+09", "decklog_cluster_place_bytes": "100", "decklog_cluster_log_bytes": "250",
+		"decklog_cluster_unsent_commands": "1", "decklog_cluster_undropped_bodies": "2", "decklog_cluster_rebuilding": "1",
+		"decklog_cluster_connections_total": "4", "decklog_cluster_subscriptions_dropped_total": "5", "decklog_cluster_append_retries_total": "6", "decklog_cluster_append_conflicts_total": "7",
+	})
+	// What nobody knows is not told as if it were known.
+	s.lag = &events.Lag{Behind: -1, Heard: -1, Place: 100, LogEnd: 100, Unsent: -1, Undropped: -1, Ended: true}
+	s.says(map[string]string{
+		"decklog_cluster_live": "0", "decklog_cluster_ended": "1", "decklog_cluster_behind_seconds": "", "decklog_cluster_behind_events": "",
+		"decklog_cluster_heard_timestamp_seconds": "", "decklog_cluster_log_bytes": "", "decklog_cluster_unsent_commands": "", "decklog_cluster_undropped_bodies": "",
+	})
+	s.lag = &events.Lag{Behind: 90 * time.Second}
+	s.says(map[string]string{"decklog_cluster_behind_seconds": "90"})
 }
 
 func TestWhatIsSoAtPresentIsReadFromTheViews(t *testing.T) {

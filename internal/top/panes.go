@@ -309,6 +309,11 @@ func (p picture) healthTable(now events.Time) table {
 	if h.SizeBytes != nil {
 		add("store", plain, "%s, journal %s", bytes(*h.SizeBytes), h.Journal)
 	}
+	if c := h.Cluster; c != nil && c.Live {
+		add("cluster", plain, "live")
+	} else if c != nil {
+		add("cluster", alarm, "what is shown is stale: %s", c.Says)
+	}
 	add("threads", plain, "%d open, %d done, %d messages", h.Threads.Open, h.Threads.Done, h.Messages)
 	add("mail", plain, "%d waiting, %d lost ever", h.Waiting, h.Undelivered)
 	for _, o := range h.Owed {
