@@ -180,7 +180,7 @@ func (d *described) saw(r *api.Route) {
 // unasked are the operations that no short command asks for in a scenario: hooks,
 // waiting programs and the doctor do. The document's examples are sent for each in
 // the server's own tests.
-var unasked = []string{api.Wake.Name, api.Position.Name, api.Silence.Name, api.Ignore.Name, api.Examine.Name}
+var unasked = []string{api.Wake.Name, api.Position.Name, api.Give.Name, api.Silence.Name, api.Ignore.Name, api.Examine.Name}
 
 func matches(pattern, path string) bool {
 	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")

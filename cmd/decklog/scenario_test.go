@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -39,16 +38,22 @@ var scenarioStart = time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 
 // TestScenarios runs the specification in testdata/scenarios against each
 // ledger: in memory and in SQLite within this process, and through the real
-// program, a process for each line: on the file, and on a `decklog serve` that is
-// reached over its socket and over HTTP. The commands of a scenario:
+// program, a process for each line: on the file, on a `decklog serve` that is
+// reached over its socket and over HTTP, and on two machines that share a ledger in
+// EventStoreDB, each with a serve of its own (fleet_test.go). The commands of a
+// scenario:
 //
 //	at +10s                 it is ten seconds after the scenario's start
 //	decklog ARG...          runs the program, which must exit 0 (! for not)
 //	exits N decklog ARG...  the same, with this exit code
+//	race decklog ARG... against decklog ARG...
+//	                        runs two that decide on the same state, the second on the other machine where there are two;
+//	                        the first is recorded first, and the second must exit 0 (! before it for not) and is looked at
 //	save NAME PATH          keeps a value of the JSON printed last, as receipt.id
 //	is PATH VALUE           that value must be this one (! for not)
 //	same PATH FILE          that text must be the file's, byte for byte
 //	has PATH N              that list must have this many elements
+//	told                    each machine of a fleet knows what the other sees of its sessions, as it does within half a minute
 //	streams                 writes every stream to the file "streams", readable (-update rewrites what it is compared with)
 func TestScenarios(t *testing.T) {
 	for _, mode := range modes {
@@ -86,6 +91,9 @@ func TestScenarios(t *testing.T) {
 					e.Setenv("USER", surroundings.OSUser())
 					s := &scene{mode: mode, program: program, names: map[string]string{}, work: e.WorkDir, faults: &faults, told: &told}
 					e.Values[sceneKey{}] = s
+					if mode == "fleet" {
+						s.fleet = newFleet(s)
+					}
 					e.Defer(s.end)
 					return os.WriteFile(clock, []byte(scenarioStart.Format(time.RFC3339Nano)), 0o600)
 				},
@@ -99,7 +107,7 @@ func TestScenarios(t *testing.T) {
 					return false, fmt.Errorf("there is no condition %q", cond)
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"at": cmdAt, "decklog": cmdDecklog, "exits": cmdExits, "save": cmdSave, "is": cmdIs, "same": cmdSame, "has": cmdHas, "streams": cmdStreams,
+					"at": cmdAt, "decklog": cmdDecklog, "exits": cmdExits, "race": cmdRace, "save": cmdSave, "is": cmdIs, "same": cmdSame, "has": cmdHas, "told": cmdTold, "streams": cmdStreams,
 				},
 			})
 		})
@@ -108,7 +116,7 @@ func TestScenarios(t *testing.T) {
 
 // modes are the ledgers that the scenarios run against. None is called as a condition
 // that testscript knows itself, such as unix, which holds in every mode.
-var modes = []string{"memory", "sqlite", "program", "socket", "http"}
+var modes = []string{"memory", "sqlite", "program", "socket", "http", "fleet"}
 
 // narrowed says that only some scenarios run.
 func narrowed() bool {
@@ -144,6 +152,7 @@ type scene struct {
 	work    string            // the scenario's folder
 	server  *exec.Cmd         // serves the ledger, if somebody does
 	proxy   *described        // stands before it
+	fleet   *fleet            // the machines that share the ledger, if it is so
 	faults  *sync.Map         // what was not as the server describes itself
 	told    *sync.Map         // the folders of the scenarios that ran the program
 }
@@ -153,35 +162,62 @@ func (s *scene) serve(ts *testscript.TestScript) {
 	if s.server != nil || s.mode != "socket" && s.mode != "http" {
 		return
 	}
-	s.server = exec.Command(s.program, "serve", "--listen", "127.0.0.1:0", "--json", "--quiet")
-	s.server.Dir, s.server.Env = s.work, s.environ(ts)
-	log, err := os.Create(filepath.Join(s.work, ".serve-log"))
+	server := exec.Command(s.program, "serve", "--listen", "127.0.0.1:0", "--json", "--quiet")
+	server.Dir, server.Env = s.work, s.environ(ts)
+	at, err := begin(server, filepath.Join(s.work, ".serve-log"))
 	ts.Check(err)
-	defer log.Close()
-	s.server.Stderr = log
-	out, err := s.server.StdoutPipe()
-	ts.Check(err)
-	ts.Check(s.server.Start())
-	var at struct{ Serving struct{ HTTP, Socket string } }
-	if err := json.NewDecoder(out).Decode(&at); err != nil {
-		_ = s.server.Wait()
-		s.server = nil
-		said, _ := os.ReadFile(log.Name())
-		ts.Fatalf("the server did not come: %v\n%s", err, said)
-	}
-	ts.Setenv("DECKLOG_LEDGER", at.Serving.Socket)
+	s.server = server
+	ts.Setenv("DECKLOG_LEDGER", at.Socket)
 	if s.mode == "http" {
 		secret, err := token.OfMachine(filepath.Join(s.work, "ledger"))
 		ts.Check(err)
-		s.proxy, err = describe(at.Serving.HTTP, secret)
+		s.proxy, err = describe(at.HTTP, secret)
 		ts.Check(err)
 		ts.Setenv("DECKLOG_LEDGER", s.proxy.URL)
 		ts.Setenv("DECKLOG_TOKEN", secret)
 	}
 }
 
-// end stops the server, which must end well.
+// listens is where a server can be reached.
+type listens struct{ HTTP, Socket string }
+
+// begin starts a server, and waits until it says where it listens.
+func begin(server *exec.Cmd, logFile string) (listens, error) {
+	var at struct{ Serving listens }
+	log, err := os.Create(logFile)
+	if err != nil {
+		return at.Serving, err
+	}
+	defer log.Close()
+	server.Stderr = log
+	out, err := server.StdoutPipe()
+	if err != nil {
+		return at.Serving, err
+	}
+	if err := server.Start(); err != nil {
+		return at.Serving, err
+	}
+	if err := json.NewDecoder(out).Decode(&at); err != nil {
+		_ = server.Wait()
+		said, _ := os.ReadFile(logFile)
+		return at.Serving, fmt.Errorf("the server did not come: %w\n%s", err, said)
+	}
+	return at.Serving, nil
+}
+
+// stop ends a server, which must end well.
+func stop(server *exec.Cmd) {
+	_ = server.Process.Signal(syscall.SIGTERM)
+	if err := server.Wait(); err != nil {
+		panic(fmt.Sprintf("the server ended with %v", err))
+	}
+}
+
+// end stops the servers.
 func (s *scene) end() {
+	if s.fleet != nil {
+		s.fleet.end()
+	}
 	if s.server == nil {
 		return
 	}
@@ -194,10 +230,7 @@ func (s *scene) end() {
 			s.faults.Store(s.proxy.wrong, true)
 		}
 	}
-	_ = s.server.Process.Signal(syscall.SIGTERM)
-	if err := s.server.Wait(); err != nil {
-		panic(fmt.Sprintf("the server ended with %v", err))
-	}
+	stop(s.server)
 }
 
 // environ is what a program of the scenario finds around it.
@@ -251,23 +284,31 @@ func (s *scene) tell(ts *testscript.TestScript, args []string) int {
 }
 
 func (s *scene) run(ts *testscript.TestScript, args []string) (code int, out, errs []byte) {
-	var stdout, stderr bytes.Buffer
-	stdin := strings.NewReader(readStdin(ts))
-	if s.program != "" {
-		s.serve(ts)
-		cmd := exec.Command(s.program, args...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
-		cmd.Dir, cmd.Env = ts.MkAbs("."), s.environ(ts)
-		err := cmd.Run()
-		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) {
-			ts.Check(err)
-		}
-		code = cmd.ProcessState.ExitCode()
-	} else {
-		code = cli.Main(s.env(ts, args, stdin, &stdout, &stderr))
+	stdin := readStdin(ts)
+	if s.program == "" {
+		var stdout, stderr bytes.Buffer
+		code = cli.Main(s.env(ts, args, strings.NewReader(stdin), &stdout, &stderr))
+		return code, stdout.Bytes(), stderr.Bytes()
 	}
-	return code, stdout.Bytes(), stderr.Bytes()
+	s.serve(ts)
+	cmd := s.command(ts, args)
+	if s.fleet != nil {
+		on := s.fleet.of(ts, args, stdin)
+		s.fleet.reach(ts, on)
+		defer s.fleet.went(ts, on)
+		cmd.Env = append(cmd.Env, on.environ(ts)...)
+		hears(cmd, args)
+	}
+	r, err := finish(cmd, strings.NewReader(stdin))
+	ts.Check(err)
+	return r.code, r.stdout, r.stderr
+}
+
+// command is a run of the program in the scenario's folder.
+func (s *scene) command(ts *testscript.TestScript, args []string) *exec.Cmd {
+	cmd := exec.Command(s.program, args...)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), s.environ(ts)
+	return cmd
 }
 
 // readStdin is what the scenario put into the file "stdin", once.
@@ -415,6 +456,46 @@ func cmdHas(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+func cmdRace(ts *testscript.TestScript, neg bool, args []string) {
+	const usage = "usage: race decklog ARG... against [!] decklog ARG..."
+	between := slices.Index(args, "against")
+	if neg || between < 2 || args[0] != "decklog" {
+		ts.Fatalf(usage)
+	}
+	first, second := args[1:between], args[between+1:]
+	not := len(second) > 0 && second[0] == "!"
+	if not {
+		second = second[1:]
+	}
+	if len(second) < 2 || second[0] != "decklog" {
+		ts.Fatalf(usage)
+	}
+	s := sceneOf(ts)
+	var won, lost ran
+	if s.fleet != nil {
+		won, lost = s.fleet.race(ts, first, second[1:])
+	} else { // one after the other, as they are put on one machine
+		won.code, won.stdout, won.stderr = s.run(ts, first)
+		lost.code, lost.stdout, lost.stderr = s.run(ts, second[1:])
+	}
+	if won.code != 0 || not == (lost.code == 0) {
+		ts.Fatalf("the first: %s\nthe second: %s", won, lost)
+	}
+	s.last = lost.stdout
+	_, _ = ts.Stdout().Write(lost.stdout)
+	_, _ = ts.Stderr().Write(lost.stderr)
+}
+
+// cmdTold waits for what only a fleet has to wait for.
+func cmdTold(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: told")
+	}
+	if s := sceneOf(ts); s.fleet != nil {
+		ts.Check(s.fleet.tell())
+	}
+}
+
 // cmdStreams writes the streams whole into the file "streams", so that a
 // scenario compares all that happened. Ids that the scenario saved stand by
 // their names, others by number; times are those after the scenario's start.
@@ -434,14 +515,23 @@ func cmdStreams(ts *testscript.TestScript, neg bool, args []string) {
 		if streams[stream] == nil {
 			order = append(order, stream)
 		}
+		revision := e.Revision
+		if s.fleet != nil && strings.HasPrefix(stream, "device-") { // one for each machine, that stand as one
+			revision = events.Revision(len(streams[stream]))
+		}
 		streams[stream] = append(streams[stream], fmt.Sprintf("  %d %s %s by %s %s",
-			e.Revision, s.readable(e.Time.String()), e.Type, s.readable(string(e.Actor)), s.readable(string(e.Data))))
+			revision, s.readable(e.Time.String()), e.Type, s.readable(string(e.Actor)), s.readable(string(e.Data))))
 	}
 	var b strings.Builder
 	for _, stream := range order {
 		fmt.Fprintf(&b, "%s\n%s\n", stream, strings.Join(streams[stream], "\n"))
 	}
-	ts.Check(os.WriteFile(ts.MkAbs("streams"), []byte(b.String()), 0o600))
+	all := b.String()
+	if s.fleet != nil {
+		ts.Check(os.WriteFile(ts.MkAbs("want"), []byte(untold(ts.ReadFile("want"))), 0o600))
+		all = untold(all)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("streams"), []byte(all), 0o600))
 }
 
 var (
@@ -451,6 +541,14 @@ var (
 	anyPolicy     = regexp.MustCompile(`\{"policy":\{.*`)
 	anyAge        = regexp.MustCompile(`,"age_ms":\d+`)
 )
+
+// devices are the names of the machines.
+func (s *scene) devices() []string {
+	if s.fleet != nil {
+		return s.fleet.devices()
+	}
+	return []string{surroundings.Device()}
+}
 
 func (s *scene) readable(line string) string {
 	line = anyPolicy.ReplaceAllString(line, `{"policy":...}`)
@@ -464,9 +562,11 @@ func (s *scene) readable(line string) string {
 		return "+" + at.Sub(events.At(scenarioStart)).String()
 	})
 	line = strings.ReplaceAll(line, s.work, "WORK")
-	line = strings.ReplaceAll(line, `"`+surroundings.Device()+`"`, `"DEVICE"`)
-	line = strings.ReplaceAll(line, "device:"+surroundings.Device(), "device:DEVICE")
-	line = strings.ReplaceAll(line, "device-"+surroundings.Device(), "device-DEVICE")
+	for _, device := range s.devices() {
+		line = strings.ReplaceAll(line, `"`+device+`"`, `"DEVICE"`)
+		line = strings.ReplaceAll(line, "device:"+device, "device:DEVICE")
+		line = strings.ReplaceAll(line, "device-"+device, "device-DEVICE")
+	}
 	line = strings.ReplaceAll(line, "person-"+surroundings.OSUser(), "person-USER")
 	line = strings.ReplaceAll(line, "@"+surroundings.OSUser(), "@USER")
 	line = strings.ReplaceAll(line, `"`+surroundings.OSUser()+`"`, `"USER"`)

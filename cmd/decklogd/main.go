@@ -28,6 +28,8 @@ const usage = `decklogd: it is run by decklog
 Usage: decklogd mcp [--ledger URL] [--as WHO]
        decklogd serve [--ledger URL] [--listen ADDR] [--socket PATH]
        decklogd top [--ledger URL] [--once]
+       decklogd engine-check [--json] URL
+       decklogd copy [--json] FROM TO
        decklogd cli ARGUMENTS OF DECKLOG
        decklogd classify URL < QUESTION
 `
@@ -53,6 +55,9 @@ func main() {
 	if err == nil {
 		return
 	}
+	if errors.Is(err, errSaid) {
+		os.Exit(1)
+	}
 	usageFault := errors.As(err, new(usageError))
 	f := failure.Of(err)
 	switch {
@@ -60,7 +65,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "decklogd: %v\n%s", err, usage)
 	case usageFault:
 		fmt.Fprint(os.Stderr, render.Terminal(fmt.Sprintf("decklog %s: %v\nSee: decklog help %s\n", name, err, name)))
-	case slices.Contains(os.Args, "--json"):
+	case slices.Contains(os.Args, "--json") || slices.Contains(os.Args, "--json=true"):
 		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"error": f})
 	default:
 		fmt.Fprint(os.Stderr, render.Terminal(fmt.Sprintf("decklog: %s: %s\nFix: %s\n", f.Code, f.Message, f.Fix)))
@@ -81,6 +86,10 @@ func run(ctx context.Context, args []string) (name string, err error) {
 		return args[0], showTop(ctx, args[1:])
 	case len(args) > 0 && args[0] == "serve":
 		return args[0], serveLedger(ctx, args[1:])
+	case len(args) > 0 && args[0] == "engine-check":
+		return args[0], checkEngine(ctx, args[1:])
+	case len(args) > 0 && args[0] == "copy":
+		return args[0], copyLedger(ctx, args[1:])
 	}
 	return "", usageError{errors.New("it does nothing by itself")}
 }

@@ -28,6 +28,7 @@ import (
 	"decklog/internal/mcp"
 	"decklog/internal/metrics"
 	"decklog/internal/ops"
+	"decklog/internal/process"
 	"decklog/internal/runs"
 	"decklog/internal/serve"
 	"decklog/internal/socket"
@@ -79,7 +80,8 @@ type serving struct {
 	env     *cli.Env
 	log     *slog.Logger
 	desk    *ops.Ops
-	folder  string // that the ledger, or what this machine has of it, lies in
+	fleet   *ops.Fleet // nil: nobody else has the ledger
+	folder  string     // that the ledger, or what this machine has of it, lies in
 	tokens  *token.Tokens
 	guard   *serve.Guard
 	server  *serve.Server
@@ -147,16 +149,38 @@ func (s *serving) openCluster() error {
 	}
 	s.shown, s.folder = address.Shown(), filepath.Dir(address.Views)
 	surroundings.Around(s.env, s.folder)
+	s.fleet = &ops.Fleet{World: s.env.World, Boot: process.Self().Boot}
+	s.env.World.Fleet = s.fleet
 	ledger, err := esdb.Open(address, projections.Project,
-		esdb.Prepare(ops.Refold),
-		esdb.Apply(ops.Rings(func() bell.Bells { return s.env.World.Bells })),
+		esdb.Prepare(ops.Refold), esdb.Hear(s.fleet.Hear),
+		esdb.Apply(ops.Rings(func() bell.Bells { return s.env.World.Bells })), esdb.Told(s.away),
 		esdb.MirrorWith(sqlite.Grouped(sqlite.DefaultGroups)))
 	if err != nil {
 		return err
 	}
+	s.fleet.Behind, s.fleet.Publish = ledger.Stale, ledger.Publish
 	s.desk = &ops.Ops{Ledger: ledger, World: s.env.World}
 	s.desk.Hub = ops.NewHub(ledger)
 	return nil
+}
+
+// away logs that the ledger's cluster is, and that it is here again.
+func (s *serving) away(why error) {
+	if why != nil {
+		s.log.Warn("what is shown is stale, and nothing can be appended", "error", why, "fix", failure.Of(why).Fix)
+		return
+	}
+	s.log.Info("the ledger's cluster tells everything again")
+}
+
+// untold logs what keeps this machine from telling the others of its sessions, or them
+// from being told apart.
+func (s *serving) untold(err error) {
+	if err != nil {
+		s.log.Warn("what is seen of the sessions here may not reach the other machines", "error", err, "fix", failure.Of(err).Fix)
+		return
+	}
+	s.log.Info("the other machines are told again of the sessions here")
 }
 
 // run serves. What it needs beside the ledger is made before anybody is let in.
@@ -167,7 +191,7 @@ func (s *serving) run(ctx context.Context) error {
 	s.tokens = token.Open(s.folder)
 	rules := rules()
 	s.metrics = metrics.New(metrics.Config{
-		View: s.desk.Ledger.View, Now: s.env.World.Now, Size: s.size, Routes: slices.Collect(maps.Keys(rules)),
+		View: s.desk.Ledger.View, Now: s.env.World.Now, Lag: s.desk.Lag, Size: s.size, Routes: slices.Collect(maps.Keys(rules)),
 		Version: s.env.Version.Version, Commit: s.env.Version.Commit, Go: s.env.Version.Go,
 	})
 	s.guard = serve.NewGuard(serve.GuardConfig{
@@ -179,6 +203,11 @@ func (s *serving) run(ctx context.Context) error {
 	s.server = serve.New(serve.Config{
 		Ops: s.desk, Who: serve.Who, Good: s.guard.Good, Log: s.log, Version: s.env.Version.Version, Streams: s.metrics,
 	})
+	if s.fleet != nil {
+		if err := s.fleet.Tell(ctx, s.desk); err != nil {
+			s.untold(err)
+		}
+	}
 	s.door = s.mcpDoor()
 	listeners, err := s.listenAll()
 	if err != nil {
@@ -240,6 +269,9 @@ func (s *serving) background(ctx context.Context, work *sync.WaitGroup) {
 		})
 	})
 	work.Go(func() { s.audit(ctx) })
+	if s.fleet != nil {
+		work.Go(func() { s.fleet.Run(ctx, s.desk, s.untold) })
+	}
 	heard, err := runs.Listen(s.folder)
 	if err != nil {
 		s.log.Warn("hook runs are not counted", "error", err)

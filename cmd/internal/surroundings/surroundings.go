@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -181,14 +182,20 @@ func random(b []byte) {
 	_, _ = rand.Read(b) // never fails: the program would have been ended
 }
 
-// Device is the name of this machine.
+// Device is the name of this machine: what DECKLOG_DEVICE says where that is a host's
+// name, for containers that all have the same; else the system's.
 func Device() string {
+	if name := os.Getenv("DECKLOG_DEVICE"); hostName.MatchString(name) {
+		return name
+	}
 	name, err := os.Hostname()
 	if err != nil || name == "" {
 		return "localhost"
 	}
 	return name
 }
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$`)
 
 // OSUser is the user that the operating system knows this process as.
 func OSUser() string {
