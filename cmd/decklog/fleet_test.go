@@ -376,7 +376,7 @@ func (f *fleet) race(ts *testscript.TestScript, first, second []string) (won, lo
 
 // catchUp asks a machine for the position that it must see, until it does.
 func (f *fleet) catchUp(m *post) error {
-	for {
+	for range staleMax {
 		var view struct {
 			At    events.Position
 			Stale bool
@@ -384,12 +384,20 @@ func (f *fleet) catchUp(m *post) error {
 		if err := m.get(fmt.Sprintf("/v1/position?at_least=%d", f.reached), &view); err != nil {
 			return err
 		}
-		if !view.Stale {
-			f.reached = max(f.reached, view.At)
+		switch {
+		case view.At >= f.reached:
+			f.reached = view.At
 			return nil
+		case !view.Stale:
+			return fmt.Errorf("%s is at %d, was asked for %d, and does not say that it is stale", m.name, view.At, f.reached)
 		}
 	}
+	return fmt.Errorf("%s does not come to position %d: see its log in %s", m.name, f.reached, m.dir)
 }
+
+// staleMax is how often a machine may say that it is stale before it is taken at its
+// word: it says so only after [ops.ReachMax].
+const staleMax = 30
 
 // went notes how far a machine is after a command.
 func (f *fleet) went(ts *testscript.TestScript, m *post) { ts.Check(f.catchUp(m)) }

@@ -11,6 +11,7 @@ import (
 
 	"decklog/cmd/internal/surroundings"
 	"decklog/events"
+	"decklog/internal/bell"
 	"decklog/internal/cli"
 	"decklog/internal/esdb"
 	"decklog/internal/failure"
@@ -80,7 +81,30 @@ func copyFromTo(ctx context.Context, from, to string, m *meter) (report transfer
 		return report, err
 	}
 	c := transfer.Copy{From: source.ledger, To: target.ledger, FromName: source.shown, ToName: target.shown, Progress: m.progress}
-	return c.Run(ctx)
+	report, err = c.Run(ctx)
+	if err == nil && target.file != "" {
+		err = target.ring()
+	}
+	return report, err
+}
+
+// ring rings the bells beside a ledger in a file, and forgets whom its policy ignores:
+// what lies there may be of another ledger in the same folder. Of one in a cluster
+// serve does that.
+func (e *end) ring() error {
+	bells := bell.Beside(filepath.Dir(e.file))
+	if err := bells.Ignore(nil); err != nil {
+		return fmt.Errorf("forget the ignored directories beside %s: %w", e.shown, err)
+	}
+	return e.ledger.View(func(r events.Reader) error {
+		s := projections.On(r.Rows())
+		for _, session := range s.LiveSessions() {
+			if err := bells.Ring(string(session.ID)); err != nil {
+				return fmt.Errorf("ring the bell of session %s beside %s: %w", session.ID, e.shown, err)
+			}
+		}
+		return s.Err()
+	})
 }
 
 // named says of an error which of the two ledgers it is about.

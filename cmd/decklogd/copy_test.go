@@ -11,8 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"decklog/events"
+	"decklog/internal/bell"
 	"decklog/internal/enginecheck"
 	"decklog/internal/esdbdouble"
 	"decklog/internal/sqlite"
@@ -232,6 +234,24 @@ func TestACopyThatIsInterruptedSaysSo(t *testing.T) {
 	}
 	if r := m.copies(m.url, server.URL()); r.Before == 0 || r.Copied == 0 {
 		t.Errorf("then it copied %+v", r)
+	}
+}
+
+// A bell beside the file may be of another ledger that lay there, and silent: nobody's
+// mail waits behind it.
+func TestACopyLeavesNoBellSilent(t *testing.T) {
+	m := aboard(t)
+	m.join(ada)
+	bells := bell.Beside(m.dir)
+	if err := os.Mkdir(filepath.Join(m.dir, "bells"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := bells.Silence(ada, nil); err != nil || bells.Rings(ada, time.Now()) {
+		t.Fatalf("it rings: %v", err)
+	}
+	m.copies(m.url, "sqlite:"+filepath.Join(m.dir, "to.db"))
+	if !bells.Rings(ada, time.Now()) {
+		t.Error("the bell is silent")
 	}
 }
 

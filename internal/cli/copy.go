@@ -17,12 +17,13 @@ belongs to it), before anything is written. It copies up to the end that FROM ha
 begins, and says how many came since: run it again to take them too. Nobody may append to
 TO before it is done. At the end it compares the two, event by event, and verifies TO.
 
-To move: end whoever uses FROM, copy, and name TO from then on (--ledger, DECKLOG_LEDGER).
+To move: end whoever uses FROM, copy, and name TO from then on (--ledger, DECKLOG_LEDGER;
+a ledger in a cluster through decklog serve).
 What lies beside FROM is not copied: decklog.toml (the policy in force is in the ledger),
-tokens.json and serve.token (make new ones: decklog token create), the bells and what
-hooks noted (they come anew, and a session that waits for mail looks at its next prompt),
-and how often somebody was refused beyond the refusals that are recorded. On one cluster
-no prefix may be the beginning of another.
+tokens.json and serve.token (make new ones: decklog token create), the bells (a bell that
+is not there rings, so every session looks) and what hooks noted, and how often somebody
+was refused beyond the refusals that are recorded. On one cluster no prefix may be the
+beginning of another.
 
 Of a cluster's ledger it needs a copy of its own on this machine while it runs, beside
 the one that decklog serve keeps, and takes that away at the end; views=PATH in the

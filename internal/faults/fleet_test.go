@@ -80,6 +80,7 @@ type fleet struct {
 	answers  int
 	unheard  int // commands that had no answer at first
 	refusals map[string]int
+	refused  string // what the last refusal said
 	failures map[string]int
 	heard    *sync.Cond // there was an answer
 }
@@ -286,6 +287,7 @@ func (f *fleet) told(what string, id events.CommandID, position events.Position,
 	defer f.mu.Unlock()
 	if refused != nil {
 		f.refusals[what+" "+string(refused.Code)]++
+		f.refused = refused.Message
 		if what == "edit" {
 			fmt.Fprintln(debugTo, time.Now().Format("05.000000"), "refused", what, id, refused.Code, refused.Message)
 		}
@@ -785,7 +787,13 @@ func (f *fleet) harbour() {
 	f.tick()
 	sailor := f.ships[0].session(9)
 	if o := f.join(sailor); o.give(f.ships[0].patient) != nil || f.done[o.id] == 0 {
-		f.Fatalf("nobody can take the seat: %v", f.refusals)
+		for _, e := range f.ships[0].had().events {
+			switch e.Event.(type) {
+			case events.SeatTaken, events.SeatLeft, events.SessionJoined, events.SessionLeft:
+				fmt.Fprintf(debugTo, "%d %s %s %s %+v\n", e.Position, e.Time, e.Cause.Command, e.Type(), e.Event)
+			}
+		}
+		f.Fatalf("nobody can take the seat: %s", f.refused)
 	}
 	for _, s := range f.ships {
 		for n := range sessionsEach + 1 {
