@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"decklog/events"
 	"decklog/internal/esdbdouble"
@@ -129,7 +130,7 @@ func TestARebuildChangesTheViewsWhileOthersReadAndWriteAndWait(t *testing.T) {
 
 func TestWhatOnlyTheOldMirrorKnowsGoesOver(t *testing.T) {
 	c := start(t, esdbdouble.Config{})
-	l := c.open(t.TempDir(), count)
+	l := c.open(t.TempDir(), count, func(l *Ledger) { l.bounds.look = 100 * time.Millisecond })
 	must(t, once(l, holding("a", "1", "went long ago"), holding("a", "2", "goes")))
 	first, second := note("a", "3"), note("a", "4")
 	first.Drops, second.Drops = []events.EventID{"1"}, []events.EventID{"2"}
@@ -297,12 +298,14 @@ func TestWhatTheOldViewsDoNotHaveYetTheNewOnesDoNotShow(t *testing.T) {
 	becomes(t, there, isLive)
 	spoil(t, here)
 	// Each is not told of what comes next; who waits for it there notices.
-	c.Inject(esdbdouble.Fault{Call: esdbdouble.Read, Stream: "$all", Point: esdbdouble.SendEvent, Times: 2, Effect: subscribed(esdbdouble.Hold(t.Context().Done()))})
+	later := make(chan struct{})
+	c.Inject(esdbdouble.Fault{Call: esdbdouble.Read, Stream: "$all", Point: esdbdouble.SendEvent, Times: 2, Effect: subscribed(esdbdouble.Hold(later))})
 	must(t, once(there, note("a", "2")))
 	must(t, here.Rebuild(nil))
 	if e := everything(t, here); len(e.Events) != 1 || spoilt(t, here) {
 		t.Errorf("%d events", len(e.Events))
 	}
+	close(later)
 	must(t, once(there, note("a", "3")))
 	same(t, here, there)
 }

@@ -301,15 +301,17 @@ func (u *unit) blocks(b events.Batch) bool {
 	return false
 }
 
-// fly keeps others from the streams and the actors. It is called while the
-// mirror is ours, so nobody came in between; but tidy may have, to what is left of
-// the same command.
+// fly keeps others from the streams and the actors, and has the projector tell what
+// comes of this unit: another machine may have the same command, and may be about to
+// bring it. It is called while the mirror is ours, so nobody came in between; but
+// tidy may have, to what is left of the same command.
 func (u *unit) fly() bool {
 	u.l.mu.Lock()
 	defer u.l.mu.Unlock()
 	if !u.inherit() {
 		return false
 	}
+	u.l.expect(u.out)
 	u.over = make(chan struct{})
 	for _, o := range u.out {
 		for _, key := range keysOf(o.proposed) {
@@ -350,12 +352,11 @@ func (u *unit) send() (again bool, err error) {
 		out, again = out[:i+1], true
 	}
 	l := u.l
-	l.await(out)
-	defer l.forget(out)
+	defer u.drift()
+	defer l.forget(u.out)
 	if err := u.putOut(out); err != nil {
 		return false, err
 	}
-	defer u.drift()
 	for i := range out {
 		if err := u.sendBodies(out[i]); err != nil {
 			u.done()
@@ -616,6 +617,11 @@ type awaited struct {
 func (l *Ledger) await(out []outgoing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.expect(out)
+}
+
+// expect is await for who holds the lock.
+func (l *Ledger) expect(out []outgoing) {
 	for _, o := range out {
 		for i, e := range o.data {
 			l.awaited[sent{o.stream, e.EventID}] = &awaited{

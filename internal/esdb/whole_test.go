@@ -187,3 +187,25 @@ func TestACommandTakesThePlaceOfWhatIsLeftOfIt(t *testing.T) {
 		t.Errorf("left are %v, %v and %v", l.adrift, l.flying, l.halves)
 	}
 }
+
+// Both append the same event, and the cluster takes that for one. It may have come to
+// the mirror of the second before that has sent it.
+func TestTwoMachinesThatAreGivenOneCommandAtOnceBothLearnWhatBecameOfIt(t *testing.T) {
+	c := start(t, esdbdouble.Config{})
+	machines := []*Ledger{c.open(t.TempDir(), count), c.open(t.TempDir(), count)}
+	const commands = 100
+	for i := range commands {
+		var racing sync.WaitGroup
+		for _, l := range machines {
+			racing.Go(func() {
+				if err := once(l, note(events.Stream(fmt.Sprint("s-", i)), fmt.Sprint(i))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		racing.Wait()
+	}
+	if e := same(t, machines...); len(e.Events) != commands {
+		t.Errorf("there are %d events", len(e.Events))
+	}
+}
