@@ -183,6 +183,10 @@ func (m *machine) readsStale(url, id string) {
 	if m.read(out, &inbox); code != 0 || !inbox.Stale || len(inbox.Messages) == 0 || inbox.Messages[len(inbox.Messages)-1].ID != id || !strings.HasPrefix(errs, "stale: ") {
 		m.Errorf("the inbox is %d %s, and says %s", code, out, errs)
 	}
+	peers := m.with("DECKLOG_AS="+bob).connect("").call("decklog_peers", map[string]any{})
+	if !strings.HasPrefix(peers.text, "stale: ") || peers.isError || peers.data != nil && at(peers.data, "stale") != true {
+		m.Errorf("the tool says %+v", peers)
+	}
 	secret, err := token.OfMachine(filepath.Join(m.dir, "ledger"))
 	if err != nil {
 		m.Fatal(err)

@@ -23,5 +23,9 @@
 // Where one command has begun to be recorded, what is left of it is appended
 // where the streams have got to, even by the next process: see outbox.go.
 //
+// Whether the mirror has what the cluster has is never taken for granted: see lag.go.
+// While the cluster is away it is read, and says that it is stale. It can be made anew
+// while it is read: see rebuild.go.
+//
 // The package knows the client library and the mirror, and nothing of commands.
 package esdb

@@ -138,7 +138,7 @@ func (l *Ledger) stumble(err error) (hopeless bool) {
 		}
 		l.away = true
 		l.reached, l.live, l.why, l.coming = false, false, err, 0
-		if hopeless {
+		if hopeless = hopeless || l.failed != nil; hopeless && l.failed == nil {
 			l.failed = fmt.Errorf("the views stand still: %w", err)
 		}
 	})

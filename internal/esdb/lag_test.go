@@ -282,6 +282,9 @@ func TestAMachineThatStartsWhileTheClusterIsAwayReadsAndComesAliveByItself(t *te
 	if err := once(l, note("a", "2")); code(err) != "unreachable" || !errors.Is(err, events.ErrConflict) {
 		t.Errorf("an update ends with %v", err)
 	}
+	if err := l.Publish(t.Context(), []byte("{}")); code(err) != "unreachable" {
+		t.Errorf("it tells the others: %v", err)
+	}
 	must(t, c.Start())
 	becomes(t, l, isLive)
 	must(t, once(l, note("a", "2")))

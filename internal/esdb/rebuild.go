@@ -271,7 +271,7 @@ func (b *building) change(ctx context.Context) (changed bool, err error) {
 	mirror, opening := l.openMirror(l.address.Views)
 	if opening != nil {
 		opening = failure.New("views_broken", "look at the disk of the views, and start decklog serve again; nothing is lost", ofMirror{opening})
-		l.change(func() { l.failed = opening })
+		l.change(func() { l.failed, l.live, l.since = opening, false, time.Now() })
 		return true, errors.Join(err, opening)
 	}
 	l.mirror = mirror

@@ -385,6 +385,57 @@ func TestARebuildThatIsCalledOffLeavesTheViewsAsTheyAre(t *testing.T) {
 	}
 }
 
+// Between the closing of both and the opening of one there may be no disk.
+func TestARebuildWhoseFilesCannotBeChangedLeavesTheOldViews(t *testing.T) {
+	c := start(t, esdbdouble.Config{})
+	folder := t.TempDir()
+	l := c.open(folder, count)
+	must(t, once(l, note("a", "1")))
+	spoil(t, l)
+	for what, fail := range map[string]func(){
+		"the new ones are gone":           func() { must(t, os.Remove(filepath.Join(folder, "views.new.db"))) },
+		"another process has the old one": func() { must(t, os.WriteFile(filepath.Join(folder, "views.db-wal"), nil, 0o600)) },
+	} {
+		l.step = func(step string) {
+			if step == "closed" {
+				fail()
+			}
+		}
+		if err := l.Rebuild(nil); err == nil {
+			t.Errorf("%s: it is rebuilt", what)
+		}
+		if !spoilt(t, l) {
+			t.Errorf("%s: the views are new", what)
+		}
+		must(t, once(l, note("b", what)))
+		leftNothing(t, folder)
+	}
+	l.step = nil
+	must(t, l.Rebuild(nil))
+	same(t, l, c.open(t.TempDir(), count))
+
+	// And there may be none to open it from.
+	views := filepath.Join(folder, "views.db")
+	l.step = func(step string) {
+		if step == "replaced" {
+			must(t, os.Remove(views))
+			must(t, os.Mkdir(views, 0o700))
+		}
+	}
+	if err := l.Rebuild(nil); code(err) != "views_broken" {
+		t.Errorf("it ended with %v", err)
+	}
+	if lag := l.Lag(); !lag.Ended || code(lag.Why) != "views_broken" || lag.Unsent != -1 {
+		t.Errorf("it stands so: %+v", lag)
+	}
+	if err := once(l, note("a", "2")); code(err) != "views_broken" {
+		t.Errorf("an update ends with %v", err)
+	}
+	must(t, l.Close())
+	must(t, os.Remove(views))
+	same(t, c.open(folder, count), c.open(t.TempDir(), count))
+}
+
 func TestARebuildGoesOnWhenItsConnectionIsCut(t *testing.T) {
 	c := start(t, esdbdouble.Config{})
 	l := c.open(t.TempDir(), count, quick)

@@ -266,5 +266,12 @@ func (s *Server) run(ctx context.Context, v *visit, t tool, claims ops.Claims, g
 	}
 	defer func() { done(err) }()
 	c := &call{Server: s, visit: v, ctx: ctx, ops: desk, claims: claims}
-	return t.run(c, given)
+	a, err = t.run(c, given)
+	if l, tells := desk.(interface{ Stale() bool }); tells && err == nil && t.readOnly && !a.isError && l.Stale() {
+		a.text = "stale: this may lack what was recorded elsewhere; decklog doctor says why\n\n" + a.text
+		if a.data != nil {
+			a.data = ops.Seen(a.data, true)
+		}
+	}
+	return a, err
 }
