@@ -60,6 +60,7 @@ type projector struct {
 	group    []arrival
 	held     map[string]*client.RecordedEvent // bodies, by the stream's name
 	order    []string
+	unnamed  unnamed
 	told     map[string]telling
 	heard    time.Time     // when anything last came
 	patience time.Duration // without anything, while it is not live
@@ -136,6 +137,9 @@ func (p *projector) run(ctx context.Context) error {
 	defer end()
 	if err := p.check(ctx); err != nil {
 		return err
+	}
+	if err := p.view(func(r events.Reader) error { return p.unnamed.recall(r.(sqlite.Noted)) }); err != nil {
+		return ofMirror{fmt.Errorf("read what the views note: %w", err)}
 	}
 	attempt, cancel := context.WithTimeout(ctx, p.l.bounds.attempt)
 	defer cancel()
@@ -321,6 +325,7 @@ func (p *projector) event(ctx context.Context, e *client.ResolvedEvent) ([]arriv
 	if strings.HasPrefix(name, bodyMark) {
 		if o.EventType == bodyType {
 			p.hold(name, o)
+			p.unnamed.fresh[name] = true
 		}
 		return nil, nil
 	}
@@ -417,10 +422,14 @@ func (p *projector) apply(ctx context.Context, groups [][]arrival) error {
 	var all []events.Recorded
 	var sentAs []uuid.UUID
 	var drops bool
+	var note []string // of bodies
 	end := groups[len(groups)-1]
 	last := end[len(end)-1]
-	err := p.write(func(m sqlite.Mirror) error {
-		all, sentAs, drops = nil, nil, false
+	err := p.write(func(m sqlite.Mirror) (err error) {
+		all, sentAs = nil, nil
+		if note, drops, err = p.unnamed.look(m, groups); err != nil {
+			return err
+		}
 		for _, group := range groups {
 			recorded, dropped, err := record(m, group)
 			if err != nil {
@@ -454,6 +463,7 @@ func (p *projector) apply(ctx context.Context, groups [][]arrival) error {
 			}
 		}
 	}
+	p.unnamed.looked(groups, note)
 	p.landed(all, sentAs, p.at)
 	if drops {
 		p.l.stir()
@@ -490,6 +500,19 @@ func record(m sqlite.Mirror, group []arrival) (recorded []events.Recorded, drops
 			if err := m.Note(dropKey+stream, []byte{}); err != nil {
 				return nil, false, err
 			}
+		}
+	}
+	for i, a := range group {
+		if a.body == "" || recorded[i].ID == a.ID {
+			continue
+		}
+		// It came again, in another stream: what it says there is nobody's.
+		first, err := bodyOf(m, nil, a.ID)
+		if err == nil && (first == nil || bodyShort(*first) != a.body) {
+			drops, err = true, m.Note(dropKey+bodyStream(a.ID, a.body), []byte{})
+		}
+		if err != nil {
+			return nil, false, err
 		}
 	}
 	return recorded, drops, nil
