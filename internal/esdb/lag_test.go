@@ -20,7 +20,7 @@ import (
 // brisk makes the ledger look, and lose patience, within moments.
 func brisk(l *Ledger) {
 	l.bounds = bounds{
-		open: 500 * time.Millisecond, send: time.Second, attempt: 200 * time.Millisecond, apply: 500 * time.Millisecond,
+		open: 2 * time.Second, send: 2 * time.Second, attempt: 500 * time.Millisecond, apply: 2 * time.Second,
 		look: 20 * time.Millisecond, fresh: time.Minute,
 	}
 }
