@@ -258,6 +258,9 @@ func (l *Ledger) ready() error {
 	}
 	l.mu.Lock()
 	failed, since, live, lived := l.failed, l.since, l.live, l.lived
+	if l.why == nil && !l.reached {
+		since = time.Now() // it was not tried yet to the end
+	}
 	l.mu.Unlock()
 	if failed != nil {
 		return behind{failed}
