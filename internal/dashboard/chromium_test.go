@@ -149,21 +149,28 @@ func (b *tab) open(path string) {
 	b.until(`document.body.dataset.script === "ready" || !document.querySelector("script")`)
 }
 
-// until waits until an expression is true in the page.
+// until waits until an expression is true in the page. It is asked for from here: where
+// scripts are off no timer of the page's would ask again.
 func (b *tab) until(expression string) {
 	b.t.Helper()
 	b.call(func(ctx context.Context) error {
 		whole := `(() => { try { return ` + expression + ` } catch { return false } })()` // while a page is made, parts of it are not there
+		again := time.NewTicker(20 * time.Millisecond)
+		defer again.Stop()
 		for {
-			_, err := chromedp.Run(ctx, chromedp.Poll[bool](whole, chromedp.WithPollingTimeout(0), chromedp.WithPollingInterval(20*time.Millisecond)))
+			is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](whole))
 			var away *cdproto.Error
-			if errors.As(err, &away) && ctx.Err() == nil {
-				continue // the page was left while it was asked
+			switch {
+			case err == nil && is:
+				return nil
+			case err != nil && (!errors.As(err, &away) || ctx.Err() != nil): // away: the page was left while it was asked
+				return fmt.Errorf("wait until %s: %w", expression, err)
 			}
-			if err != nil {
-				err = fmt.Errorf("wait until %s: %w", expression, err)
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+				return fmt.Errorf("wait until %s: %w", expression, ctx.Err())
 			}
-			return err
 		}
 	})
 }

@@ -274,3 +274,47 @@ func look(r events.Reader, from int, backward bool) (told []string) {
 	}))
 	return told
 }
+
+// Half a batch is never committed. Who looks at it nevertheless sees it in one way.
+func TestHalfABatchHasTheHeadThatItsStreamShows(t *testing.T) {
+	grouped, err := sqlite.Open(filepath.Join(t.TempDir(), "ledger.db"), fold, sqlite.Grouped(sqlite.DefaultGroups))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer grouped.Close()
+	inMemory := memory.New(fold)
+	defer inMemory.Close()
+	for name, l := range map[string]events.Ledger{"memory": inMemory, "grouped": grouped} {
+		batch := func(expected events.Revision, ids ...events.EventID) (b events.Batch) {
+			b = events.Batch{Stream: "a", Expected: expected}
+			for _, id := range ids {
+				b.Events = append(b.Events, events.Proposed{Stream: "a", ID: id, Actor: "@smith", Event: events.ThreadDone{Thread: "t", By: "@smith"}})
+			}
+			return b
+		}
+		for range 2 { // the head is remembered, or not
+			err := l.Update(func(tx events.Tx) error {
+				was, err := tx.Head("a")
+				if err != nil {
+					return err
+				}
+				if was < 0 {
+					_, err := tx.Append(batch(was, "one"))
+					return err
+				}
+				if _, err := tx.Append(batch(was, "two", "one")); err == nil {
+					t.Errorf("%s: an id twice", name)
+				}
+				head, err := tx.Head("a")
+				shown, e := tx.Stream("a", 0, 10)
+				if err != nil || e != nil || int(head) != len(shown)-1 {
+					t.Errorf("%s: the head is %d of %d events: %v, %v", name, head, len(shown), err, e)
+				}
+				return errMine
+			})
+			if err != nil && !errors.Is(err, errMine) {
+				t.Error(name, err)
+			}
+		}
+	}
+}

@@ -199,6 +199,8 @@ func (t *tx) record(b events.Batch, head events.Revision, digest events.Digest) 
 	if err := t.findLast(); err != nil {
 		return nil, err
 	}
+	// Also half a batch is read as it lies there, until it goes with the transaction.
+	defer func() { t.went(b.Stream, head, digest) }()
 	out := make([]events.Recorded, 0, len(b.Events))
 	for _, p := range b.Events {
 		if p.Stream != b.Stream {
@@ -211,11 +213,10 @@ func (t *tx) record(b events.Batch, head events.Revision, digest events.Digest) 
 		if err != nil {
 			return nil, err
 		}
-		head++
 		r := events.Recorded{
 			Position: t.last + 1,
 			Stream:   b.Stream,
-			Revision: head,
+			Revision: head + 1,
 			ID:       p.ID,
 			Time:     b.Time,
 			High:     b.Time,
@@ -230,8 +231,7 @@ func (t *tx) record(b events.Batch, head events.Revision, digest events.Digest) 
 		}
 		// What is folded now is what a replay will read.
 		r.Event, _ = events.Decode(p.Event.EventType(), version, data)
-		digest = r.Chain(digest)
-		r.Digest = digest
+		r.Digest = r.Chain(digest)
 		store := t.store
 		if t.c.mirror {
 			store = t.hold
@@ -239,9 +239,9 @@ func (t *tx) record(b events.Batch, head events.Revision, digest events.Digest) 
 		if err := store(r, p); err != nil {
 			return nil, err
 		}
+		head, digest = r.Revision, r.Digest
 		out = append(out, r)
 	}
-	t.went(b.Stream, head, digest)
 	return out, nil
 }
 
