@@ -103,6 +103,14 @@ type Keeper interface {
 	Keep(any)
 }
 
+// Fold is what is kept, where it can go on behind a unit of work that was undone: a
+// ledger on which many are, because they were only tried, tells it how each ended.
+type Fold interface {
+	// Ended says that what was put since the last end is part of the ledger, or undone.
+	// It answers whether the fold can go on; else it is let go.
+	Ended(undone bool) (goesOn bool)
+}
+
 // Projector folds events into the views' rows. A ledger calls it in the
 // transaction that appends them, so that a view is never ahead of or behind
 // what was recorded.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"decklog/events"
@@ -40,6 +41,9 @@ type State struct {
 	counts    table[Counts, *Counts]
 
 	packer packer // whose memory serves one row after the other
+
+	before Checkpoint // of the last unit of work that was not undone
+	unsure bool       // it does not know any more what changed since
 
 	marks   map[string]mark // by their keys
 	without Kind            // the rows that are not made
@@ -79,8 +83,8 @@ func newState(rows events.Rows) *State {
 		marks:     map[string]mark{},
 	}
 	s.mailboxes.part = "mailbox"
-	made := s.checkpoint()
-	s.position, s.fold = made.Position, made.Fold
+	s.before = s.checkpoint()
+	s.position, s.fold = s.before.Position, s.before.Fold
 	return s
 }
 
@@ -98,8 +102,33 @@ func (s *State) goesOn(rows events.Rows) bool {
 		return false
 	}
 	s.rows = rows
-	made := s.checkpoint()
-	return s.err == nil && made == Checkpoint{Position: s.position, Fold: FoldVersion}
+	mine := Checkpoint{Position: s.position, Fold: FoldVersion}
+	return string(s.get(checkpointKey)) == string(mine.row()) && s.err == nil
+}
+
+// Ended says how a unit of work ended. Behind one that was undone the rows are as
+// they were, so the State forgets those that it changed.
+func (s *State) Ended(undone bool) (goesOn bool) {
+	if s.err != nil || undone && (s.unsure || s.fresh) {
+		return false
+	}
+	s.threads.ended(undone)
+	s.messages.ended(undone)
+	s.mailboxes.ended(undone)
+	s.leases.ended(undone)
+	s.sessions.ended(undone)
+	s.seats.ended(undone)
+	s.policies.ended(undone)
+	s.calls.ended(undone)
+	s.counts.ended(undone)
+	s.unsure = false
+	if undone {
+		clear(s.marks)
+		s.position, s.fold, s.moved = s.before.Position, s.before.Fold, false
+		return true
+	}
+	s.before = Checkpoint{Position: s.position, Fold: s.fold}
+	return true
 }
 
 // Fold is the version of the fold that made the rows; 0 when there are none.
@@ -135,7 +164,11 @@ const checkpointKey = "checkpoint"
 // writes it, and encoding/json prepares itself for longer than either takes.
 const checkpointRow = `{"position":%d,"fold":%d}`
 
-func (c Checkpoint) row() []byte { return fmt.Appendf(nil, checkpointRow, c.Position, c.Fold) }
+func (c Checkpoint) row() []byte {
+	b := append(make([]byte, 0, 48), `{"position":`...)
+	b = append(strconv.AppendInt(b, int64(c.Position), 10), `,"fold":`...)
+	return append(strconv.AppendInt(b, int64(c.Fold), 10), '}')
+}
 
 func (s *State) checkpoint() (c Checkpoint) {
 	data := s.get(checkpointKey)
@@ -169,6 +202,7 @@ func (s *State) Flush() error {
 
 // makeRoom lets go of all that is held.
 func (s *State) makeRoom() {
+	s.unsure = true
 	s.spill()
 	s.threads.forget()
 	s.messages.forget()
@@ -331,6 +365,7 @@ type table[T any, R row[T]] struct {
 	moved   bool   // some were moved out of it
 	held    map[string]*holding[T, R]
 	changed []*holding[T, R]
+	touched []*holding[T, R] // changed since the last unit of work ended, written or not
 }
 
 // holding is a row as it is held.
@@ -429,6 +464,20 @@ func (t *table[T, R]) changes(h *holding[T, R]) {
 	if !h.changed {
 		h.changed = true
 		t.changed = append(t.changed, h)
+		t.touched = append(t.touched, h)
+	}
+}
+
+func (t *table[T, R]) ended(undone bool) {
+	for _, h := range t.touched {
+		if undone && t.held[h.id] == h {
+			delete(t.held, h.id)
+		}
+	}
+	clear(t.touched)
+	t.touched = t.touched[:0]
+	if undone {
+		t.changed = t.changed[:0]
 	}
 }
 
@@ -448,7 +497,7 @@ func (t *table[T, R]) collect(writes []write) []write {
 
 func (t *table[T, R]) forget() {
 	clear(t.held)
-	t.changed = t.changed[:0]
+	t.changed, t.touched = t.changed[:0], t.touched[:0]
 }
 
 // moveOut writes the rows in the attic to the State's, in the order of their

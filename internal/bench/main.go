@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/pprof"
+	"slices"
 	"syscall"
 
 	"decklog/events"
@@ -113,10 +114,10 @@ type sample struct{ measured, reference, ratio float64 }
 
 // rows are those that decklog promises, in the order of the design's table.
 func rows() []row {
-	return []row{
+	return slices.Concat([]row{
 		hookQuiet(), hookDelivers(), hookOff(), hookIgnored(), sendOnce(), appendLoop(), sendTogether(),
 		folding(), threadAt(), queries(), appendServed(), waking(), manyWaiting(),
-	}
+	}, fleetAppends(), []row{fleetProject()})
 }
 
 func (b *bench) measure(only *regexp.Regexp) (table, error) {

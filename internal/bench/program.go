@@ -26,7 +26,7 @@ func (b *bench) build() error {
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		return err
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin+"/", "decklog/cmd/...", "decklog/internal/bench/ref/...")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin+"/", "decklog/cmd/...", "decklog/internal/bench/ref/...", "decklog/internal/esdbdouble/cmd/double")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, out)

@@ -139,11 +139,11 @@ func BenchmarkProject(b *testing.B) {
 		}
 		must(b, once(fill, all...))
 	}
-	var took [2]time.Duration
+	var took, busy [2]time.Duration
 	n := 0
 	for b.Loop() {
 		n++
-		began := time.Now()
+		began, since := time.Now(), cpu()
 		ctx, end := context.WithCancel(b.Context())
 		f := newFence(ctx, c.URL())
 		s, err := f.subscribe(ctx, "dl.", nil, time.Minute)
@@ -158,14 +158,18 @@ func BenchmarkProject(b *testing.B) {
 		end()
 		f.close()
 		took[0] += time.Since(began)
-		began = time.Now()
+		busy[0] += cpu() - since
+		began, since = time.Now(), cpu()
 		l := c.open(b.TempDir(), func(events.Rows, []events.Recorded) error { return nil })
 		must(b, l.Wait(b.Context(), size-1))
 		must(b, l.Close())
 		took[1] += time.Since(began)
+		busy[1] += cpu() - since
 	}
 	rate := func(i int) float64 { return float64(n*size) / took[i].Seconds() }
 	b.ReportMetric(rate(0), "bare/s")
 	b.ReportMetric(rate(1), "mirror/s")
 	b.ReportMetric(rate(1)/rate(0), "ratio")
+	b.ReportMetric(busy[0].Seconds()/busy[1].Seconds(), "cpu-ratio")
+	b.ReportMetric(float64(busy[1].Nanoseconds())/float64(n*size*1000), "cpu-µs/op")
 }

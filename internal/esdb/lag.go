@@ -223,8 +223,8 @@ func (l *Ledger) whyNot() error {
 		return l.failed
 	case l.why != nil:
 		return l.why
-	case l.live && time.Since(l.heard) > l.bounds.fresh:
-		return unreachable(fmt.Errorf("the cluster was not heard for %s", time.Since(l.heard).Truncate(time.Second)))
+	case l.live && l.coming == 0 && (l.asked.IsZero() || time.Since(l.heard) > l.bounds.fresh): // nothing is known to be missing
+		return unreachable(fmt.Errorf("the cluster was not heard for %s", time.Since(l.heard).Truncate(time.Millisecond)))
 	case l.reached:
 		return stale(errors.New("the views do not have yet what the cluster has"))
 	}
@@ -258,6 +258,9 @@ func (l *Ledger) ready() error {
 	}
 	l.mu.Lock()
 	failed, since, live, lived := l.failed, l.since, l.live, l.lived
+	if l.why == nil && !l.reached {
+		since = time.Now() // it was not tried yet to the end
+	}
 	l.mu.Unlock()
 	if failed != nil {
 		return behind{failed}

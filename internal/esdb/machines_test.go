@@ -135,6 +135,59 @@ func TestTheLastCallSeesWhereItsEventsLie(t *testing.T) {
 	}
 }
 
+// One that uses nothing but the position is told that, and not called again.
+func TestAFunctionThatOnlyWantsThePlaceIsToldIt(t *testing.T) {
+	c := start(t, esdbdouble.Config{})
+	here, there := c.open(t.TempDir(), count), c.open(t.TempDir(), count)
+	var at events.Position
+	calls := 0
+	run := func(id string) {
+		t.Helper()
+		calls = 0
+		must(t, here.Update(func(tx events.Tx) error {
+			calls++
+			p := note("mine", id)
+			if r, is, err := tx.Event(p.ID); is || err != nil {
+				at = r.Position
+				return err
+			}
+			head, err := tx.Head(p.Stream)
+			if err != nil {
+				return err
+			}
+			recorded, err := tx.Append(events.Batch{Stream: p.Stream, Expected: head, Time: 1, Events: []events.Proposed{p}})
+			if err != nil {
+				return err
+			}
+			at = recorded[0].Position
+			tx.(events.Placer).Placed(func(now func(events.Position) events.Position) { at = now(at) })
+			return nil
+		}))
+	}
+	onCommit := func(do func()) {
+		c.Inject(esdbdouble.Fault{Call: esdbdouble.Append, Stream: "dl.mine", Point: esdbdouble.Commit, Effect: esdbdouble.Do(do)})
+	}
+	if run("1"); at != 1 || calls != 1 {
+		t.Errorf("alone it lies at %d after %d calls", at, calls)
+	}
+	onCommit(func() { must(t, once(there, note("theirs", "between"))) })
+	if run("2"); at != 3 || calls != 1 {
+		t.Errorf("behind another it lies at %d after %d calls", at, calls)
+	}
+	// The cluster takes it for what is there under its id at its revision, and which
+	// says something else.
+	onCommit(func() {
+		reaches(t, there, 3)
+		other := note("mine", "3")
+		other.Actor = "@another"
+		must(t, once(there, other))
+	})
+	if run("3"); at != 4 || calls != 2 {
+		t.Errorf("what another sent lies at %d after %d calls", at, calls)
+	}
+	same(t, here, there)
+}
+
 // A refusal binds nothing and has another id each time it is decided: calling the
 // function again must not make two of one.
 func TestARefusalIsRecordedOnceAlthoughItsFunctionRanTwice(t *testing.T) {

@@ -102,16 +102,12 @@ func (l *Ledger) recall() error {
 	return nil
 }
 
-// tells takes what a machine told. What somebody else put into such a stream is
-// nothing to stop at: nothing is decided by it.
-func (p *projector) tells(machine string, o *client.RecordedEvent) {
-	if o.EventType != toldType {
-		return
-	}
+// tells takes what a machine told.
+func (p *projector) tells(machine string, t telling) {
 	if p.told == nil {
 		p.told = map[string]telling{}
 	}
-	p.told[machine] = telling{placeOf(o.Position), o.Data}
+	p.told[machine] = t
 }
 
 // bringTold notes what machines told, and passes it on. It comes before the events

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	client "github.com/EventStore/EventStore-Client-Go/v4/esdb"
@@ -19,10 +18,9 @@ import (
 const (
 	// takeMax is how many events one transaction of the mirror brings at most,
 	// up to a whole append.
-	takeMax = 512
-	// heldMax bounds the bodies that are held until their events come; one that was
-	// let go is read from its stream.
-	heldMax = 4096
+	takeMax = 2048
+	// waitMax is how many things that a subscription told wait to be taken at most.
+	waitMax = 512
 	// againMax is how long the projector waits at most before it subscribes again.
 	againMax = 2 * time.Second
 	// quietFor is how long a server is silent before it is asked whether that was all.
@@ -57,9 +55,7 @@ type projector struct {
 	until    place // the end of the log when it began
 	caughtUp bool
 	last     place // the last that came
-	group    []arrival
-	held     map[string]*client.RecordedEvent // bodies, by the stream's name
-	order    []string
+	begun    bool  // an append came in part
 	unnamed  unnamed
 	told     map[string]telling
 	heard    time.Time     // when anything last came
@@ -160,21 +156,9 @@ func (p *projector) run(ctx context.Context) error {
 		return err
 	}
 	p.subscribed(p.until)
-	came := make(chan *client.SubscriptionEvent, takeMax)
-	go func() {
-		defer close(came)
-		for {
-			e := s.Recv()
-			select {
-			case came <- e:
-			case <-ctx.Done():
-				return
-			}
-			if e.SubscriptionDropped != nil {
-				return
-			}
-		}
-	}()
+	came := make(chan incoming, waitMax)
+	r := &reading{l: p.l, at: p.at, has: p.has, held: map[string]*client.RecordedEvent{}}
+	go r.follow(ctx, s, came)
 	return p.take(ctx, came)
 }
 
@@ -209,14 +193,14 @@ func (p *projector) check(ctx context.Context) error {
 }
 
 // take brings what came to the mirror, as much at once as is there.
-func (p *projector) take(ctx context.Context, came <-chan *client.SubscriptionEvent) error {
+func (p *projector) take(ctx context.Context, came <-chan incoming) error {
 	quiet := time.NewTimer(quietFor)
 	defer quiet.Stop()
 	p.heard, p.patience = time.Now(), 2*quietFor
 	for {
-		var e *client.SubscriptionEvent
+		var in incoming
 		select {
-		case e = <-came:
+		case in = <-came:
 		case <-quiet.C:
 			if err := p.listen(ctx); err != nil {
 				return err
@@ -233,38 +217,29 @@ func (p *projector) take(ctx context.Context, came <-chan *client.SubscriptionEv
 		}
 		p.heard = time.Now()
 		var groups [][]arrival
-		var dropped error
 		caughtUp, events := false, 0
-		for e != nil {
-			switch {
-			case e.SubscriptionDropped != nil:
-				if dropped = e.SubscriptionDropped.Error; dropped == nil {
-					dropped = errors.New("the subscription ended")
-				}
-			case e.EventAppeared != nil:
-				group, err := p.event(ctx, e.EventAppeared)
-				if err != nil {
-					return err
-				}
-				if o := e.EventAppeared.OriginalEvent(); o != nil {
-					p.last = placeOf(o.Position)
-				}
-				if group != nil {
-					groups = append(groups, group)
-					events += len(group)
-				}
-			case e.CheckPointReached != nil:
-				// It only says how far the server has looked. One is never resumed from:
-				// some versions named a place that had not been looked at yet.
-				looked := placeOf(*e.CheckPointReached)
-				caughtUp = caughtUp || !p.until.after(looked) && looked.Commit < unsetFrom
-			case e.CaughtUp != nil:
-				caughtUp = true
+		for more := true; more; {
+			if p.begun = in.begun; in.at != (place{}) {
+				p.last = in.at
 			}
-			if e = nil; events < takeMax && dropped == nil {
+			if in.append != nil {
+				groups = append(groups, in.append)
+				events += len(in.append)
+			}
+			if in.machine != "" {
+				p.tells(in.machine, in.told)
+			}
+			if in.body != "" {
+				p.unnamed.fresh[in.body] = true
+			}
+			// It only says how far the server has looked. One is never resumed from:
+			// some versions named a place that had not been looked at yet.
+			caughtUp = caughtUp || in.caughtUp || in.looked != nil && !p.until.after(*in.looked) && in.looked.Commit < unsetFrom
+			if more = events < takeMax && in.ended == nil; more {
 				select {
-				case e = <-came:
+				case in = <-came:
 				default:
+					more = false
 				}
 			}
 		}
@@ -275,14 +250,14 @@ func (p *projector) take(ctx context.Context, came <-chan *client.SubscriptionEv
 		if err := p.bring(ctx, groups); err != nil {
 			return err
 		}
-		if len(p.group) == 0 {
+		if !p.begun {
 			p.seen(p.last)
 		}
 		if caughtUp || p.has && !p.until.after(p.at) {
 			p.isLive()
 		}
-		if dropped != nil {
-			return dropped
+		if in.ended != nil {
+			return in.ended
 		}
 		quiet.Reset(quietFor)
 	}
@@ -291,7 +266,7 @@ func (p *projector) take(ctx context.Context, came <-chan *client.SubscriptionEv
 // listen finds out, where the server is silent, whether it has said everything: some
 // never say that a subscription is live (before 23.10).
 func (p *projector) listen(ctx context.Context) error {
-	if p.caughtUp || len(p.group) > 0 {
+	if p.caughtUp || p.begun {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.l.bounds.attempt)
@@ -310,89 +285,6 @@ func (p *projector) isLive() {
 		p.caughtUp = true
 		p.live()
 	}
-}
-
-// event takes one event, and gives a whole append when it was the last of it.
-func (p *projector) event(ctx context.Context, e *client.ResolvedEvent) ([]arrival, error) {
-	o := e.OriginalEvent()
-	if o == nil {
-		return nil, nil
-	}
-	name, ours := strings.CutPrefix(o.StreamID, p.l.address.Prefix)
-	if !ours {
-		return nil, nil
-	}
-	if strings.HasPrefix(name, bodyMark) {
-		if o.EventType == bodyType {
-			p.hold(name, o)
-			p.unnamed.fresh[name] = true
-		}
-		return nil, nil
-	}
-	if machine, is := strings.CutPrefix(name, toldMark); is {
-		p.tells(machine, o)
-		return nil, nil
-	}
-	at := placeOf(o.Position)
-	if p.has && !at.after(p.at) {
-		return nil, nil // it is there
-	}
-	a, own := p.l.own(events.Stream(name), o)
-	if !own {
-		var err error
-		if a, err = decode(events.Stream(name), events.Revision(o.EventNumber), o.EventID, o.EventType, o.Data, o.UserMetadata); err != nil {
-			return nil, foreign(err)
-		}
-	}
-	a.at = at
-	if n := len(p.group); a.index != n+1 || n > 0 && (p.group[0].Stream != a.Stream || p.group[0].total != a.total) {
-		return nil, foreign(fmt.Errorf("event %d of %s is number %d of its append, after %d: %w", a.Revision, a.Stream, a.index, n, events.ErrDamaged))
-	}
-	if a.body != "" && !own {
-		var err error
-		if a.Body, err = p.body(ctx, bodyStream(a.ID, a.body)); err != nil {
-			return nil, err
-		}
-	}
-	p.group = append(p.group, a)
-	if a.index < a.total {
-		return nil, nil
-	}
-	group := p.group
-	p.group = nil
-	return group, nil
-}
-
-// hold keeps a body until its event comes. Most come right behind it.
-func (p *projector) hold(stream string, b *client.RecordedEvent) {
-	if p.held == nil {
-		p.held = map[string]*client.RecordedEvent{}
-	}
-	if _, there := p.held[stream]; !there {
-		p.order = append(p.order, stream)
-	}
-	p.held[stream] = b
-	if len(p.order) > heldMax {
-		delete(p.held, p.order[0])
-		p.order = p.order[1:]
-	}
-}
-
-// body is what lies beside an event; nil when it went.
-func (p *projector) body(ctx context.Context, stream string) (*events.Body, error) {
-	if e, there := p.held[stream]; there {
-		if _, b, err := readBody(e); err == nil {
-			return &b, nil
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, p.l.bounds.attempt)
-	defer cancel()
-	e, err := p.l.fence.last(ctx, p.l.address.Prefix+stream)
-	if err != nil || e == nil {
-		return nil, err
-	}
-	_, b, err := readBody(e)
-	return &b, err
 }
 
 // bring applies what came, as soon as the mirror may have it.
@@ -456,13 +348,6 @@ func (p *projector) apply(ctx context.Context, groups [][]arrival) error {
 		return ofMirror{fmt.Errorf("bring events to the views: %w", err)}
 	}
 	p.at, p.has = last.at, true
-	for _, group := range groups {
-		for _, a := range group {
-			if a.body != "" {
-				delete(p.held, bodyStream(a.ID, a.body))
-			}
-		}
-	}
 	p.unnamed.looked(groups, note)
 	p.landed(all, sentAs, p.at)
 	if drops {

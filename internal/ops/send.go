@@ -80,6 +80,7 @@ func (u *unit) send(receipt *commands.SendReceipt, c commands.Send) (*commands.R
 	}
 	closes := len(recorded) > 1 && recorded[1].Type() == events.TypeThreadDone
 	*receipt = commands.ReceiptOf(recorded[0].Event.(events.MessageSent), recorded[0], closes)
+	u.places(&receipt.Position)
 	return nil, nil
 }
 

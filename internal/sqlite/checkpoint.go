@@ -17,6 +17,18 @@ import (
 // committed meanwhile, which is little, the next commit moves itself.
 const movePages = 1000
 
+// movePagesMirror is as many of a mirror's log. Whoever waits for a mirror waits for
+// the cluster, and to move the log keeps the disk and this process busy; of a long
+// one each page is moved once, however often it was written.
+const movePagesMirror = 8000
+
+func (l *Ledger) movePages() int {
+	if l.mirror {
+		return movePagesMirror
+	}
+	return movePages
+}
+
 // writerCacheKiB is the cache of the groups' connection. Each command touches some
 // ten pages in as many places, and what is not in the cache is read.
 const writerCacheKiB = 32 << 10
@@ -42,10 +54,10 @@ func (l *Ledger) shorten(c *connection) {
 	}
 	q.logPages = pages
 	switch {
-	case pages < max(q.moveAt, movePages) || q.moving.Load():
+	case pages < max(q.moveAt, l.movePages()) || q.moving.Load():
 	case q.moved:
 		l.move(c)
-		q.moved, q.moveAt = false, pages+movePages
+		q.moved, q.moveAt = false, pages+l.movePages()
 	default:
 		q.moved = true
 		q.moving.Store(true)

@@ -101,20 +101,27 @@ func TestACommitThatCannotBeMadeDurableIsUnknownAndEndsTheLedger(t *testing.T) {
 }
 
 func TestACommitThatFindsNoSpaceAppendsNothingAndTheNextMay(t *testing.T) {
-	l, f := onFaulty(t)
-	must(t, appendTo(l, note("a", -1, "1")))
-	var full error = &os.PathError{Op: "write", Path: "log", Err: unix.ENOSPC}
-	f.onWrite.Store(&full)
-	for range 3 {
-		if err := appendTo(l, note("a", 0, "2")); !errors.Is(err, events.ErrNoSpace) || errors.Is(err, events.ErrUnknown) {
-			t.Fatalf("update gave %v", err)
-		}
+	for name, o := range map[string]options{"alone": testOptions(), "in groups": inGroups()} {
+		t.Run(name, func(t *testing.T) {
+			l, f := onFaultyIn(t, o)
+			must(t, appendTo(l, note("a", -1, "1")))
+			var full error = &os.PathError{Op: "write", Path: "log", Err: unix.ENOSPC}
+			f.onWrite.Store(&full)
+			for range 3 {
+				if err := appendNext(l, "a", "2"); !errors.Is(err, events.ErrNoSpace) || errors.Is(err, events.ErrUnknown) {
+					t.Fatalf("update gave %v", err)
+				}
+			}
+			if end, err := l.end(); end != 1 || err != nil {
+				t.Errorf("end %d, %v", end, err)
+			}
+			f.onWrite.Store(nil)
+			must(t, appendNext(l, "a", "2"))
+			if got := ids(t, l); len(got) != 2 {
+				t.Errorf("it has %q", got)
+			}
+		})
 	}
-	if end, err := l.end(); end != 1 || err != nil {
-		t.Errorf("end %d, %v", end, err)
-	}
-	f.onWrite.Store(nil)
-	must(t, appendTo(l, note("a", 0, "2")))
 }
 
 func TestAnErrorThatSQLiteRolledBackForFailsTheUpdateThatIgnoresIt(t *testing.T) {

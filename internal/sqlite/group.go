@@ -239,6 +239,9 @@ func (g *group) unit(fn func(events.Tx) error) (err error) {
 		if p != nil {
 			panic(p)
 		}
+		if g.lost == nil {
+			g.kept = ended(t.kept, true)
+		}
 	}()
 	if err := fn(t); err != nil {
 		return err
@@ -257,7 +260,7 @@ func (g *group) unit(fn func(events.Tx) error) (err error) {
 	kept = true
 	g.ahead.keep()
 	g.ends.keep(t)
-	g.kept = t.kept
+	g.kept = ended(t.kept, false)
 	g.events += t.appended
 	g.wrote = g.wrote || t.writes > 0
 	g.dropped = g.dropped || t.dropped
@@ -316,7 +319,7 @@ func (g *group) finish() {
 	}()
 	defer g.l.endWriting(g.c) // before anybody is told
 	if err = g.commit(); err != nil {
-		g.l.groups.ahead, g.l.groups.ends = newAhead(), newEnds()
+		g.l.groups.ahead = newAhead() // and the next group forgets the ends too
 		return
 	}
 	g.ahead.written()

@@ -422,7 +422,6 @@ func (l *Ledger) Close() (err error) {
 	if l.groups != nil {
 		l.groups.movers.Wait()
 		if c := l.groups.writer; c != nil {
-			c.rollback() // a snapshot that was left open
 			err = c.close()
 			l.groups.writer = nil
 		}
@@ -479,9 +478,19 @@ func (k *kept) take() any {
 }
 
 func (k *kept) giveBack(fold any) {
+	fold = ended(fold, false)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.fold = fold
+}
+
+// ended tells a fold how a unit of work ended, and gives it where it can go on.
+func ended(fold any, undone bool) any {
+	switch f, is := fold.(events.Fold); {
+	case is && f.Ended(undone), !is && !undone:
+		return fold
+	}
+	return nil
 }
 
 func (l *Ledger) end() (end events.Position, err error) {
