@@ -42,16 +42,18 @@ await client.deleteStream("dl.gone");
 say("deleted", await refused(StreamNotFoundError, () => list(client.readStream("dl.gone"))));
 
 const caughtUp = [];
+let answered;
 const subscription = client.subscribeToAll({ fromPosition: START, filter: streamNameFilter({ prefixes: ["dl.thread-", "dl.seat-"] }) });
 const live = new Promise((resolve, reject) => {
   subscription.on("error", reject);
   subscription.on("data", ({ event }) => {
     caughtUp.push(event.streamId + " " + event.revision);
-    if (caughtUp.length === 4) client.appendToStream("dl.seat-1", [jsonEvent({ id: id(5), type: "said", data: "live" })], { expectedRevision: 1n });
+    if (caughtUp.length === 4) answered = client.appendToStream("dl.seat-1", [jsonEvent({ id: id(5), type: "said", data: "live" })], { expectedRevision: 1n });
     if (caughtUp.length === 5) resolve();
   });
 });
 await live;
+await answered; // else what is disposed of cancels it
 say("subscription", caughtUp);
 await subscription.unsubscribe();
 await client.dispose();
