@@ -22,7 +22,7 @@ run: build ## play the main job: two sessions, one question, its answer, and the
 
 .PHONY: test
 test: lint ## pass every test, with processes, kill rounds and the race detector
-	$(GO) test -race -timeout 30m ./...
+	$(GO) test -race -timeout 60m ./...
 	$(GO) test -tags faults,testclock -timeout 10m ./internal/faults
 
 .PHONY: faults

@@ -45,7 +45,7 @@ func copyLedger(ctx context.Context, args []string) error {
 
 func copyFromTo(ctx context.Context, from, to string, m *meter) (report transfer.Report, err error) {
 	defer func() {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) && failure.Of(err).Code == "failed" {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) && failure.Of(err).Code != "interrupted" {
 			err = failure.New("interrupted", "run the same copy again", fmt.Errorf("copy %s: broken off before anything was copied", from))
 		}
 	}()
@@ -70,6 +70,9 @@ func copyFromTo(ctx context.Context, from, to string, m *meter) (report transfer
 		return report, named("copy from", source, err)
 	}
 	defer func() { err = errors.Join(err, source.close(err)) }()
+	if err := source.holds(); err != nil {
+		return report, err
+	}
 	if err := target.open(ctx, m); err != nil {
 		if failure.Of(err).Code == "foreign_event" || target.file != "" && errors.Is(err, events.ErrDamaged) {
 			err = failure.New("not_empty", "copy into an empty ledger: a file that is not there yet, such as sqlite:new.db, or a prefix that nothing was sent to, such as esdb://HOST:2113?prefix=new.; nothing was written", err)
@@ -104,6 +107,20 @@ func (e *end) ring() error {
 			}
 		}
 		return s.Err()
+	})
+}
+
+// holds refuses a ledger in a cluster that is not there: whatever the prefix, it opens.
+func (e *end) holds() error {
+	if e.address == nil {
+		return nil
+	}
+	return e.ledger.View(func(r events.Reader) error {
+		end, err := r.End()
+		if err == nil && end == 0 {
+			err = failure.New("no_ledger", "check the prefix, and the cluster: decklog copy 'esdb://HOST:2113?prefix=dl.' TO", fmt.Errorf("copy %s: nothing is there", e.shown))
+		}
+		return err
 	})
 }
 
@@ -213,16 +230,38 @@ func (e *end) open(ctx context.Context, m *meter) error {
 		}
 		return err
 	}
-	l, err := esdb.Open(*e.address, projections.Project, esdb.Prepare(ops.Refold))
+	if err := esdb.Knock(ctx, *e.address); err != nil {
+		return err
+	}
+	l, err := e.openMirrored()
 	if err != nil {
 		return err
 	}
-	err = l.CaughtUp(ctx, func(end events.Position) { m.progress("read "+e.shown, end, 0) })
+	err = l.CaughtUp(ctx, func(end events.Position) {
+		if end > 0 {
+			m.progress("read "+e.shown, end, 0)
+		}
+	})
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	e.ledger = inCluster{l}
 	return nil
+}
+
+// openMirrored opens a ledger in a cluster. What a copy that was broken off has read of
+// another, which was at the same address, is of no use to anybody.
+func (e *end) openMirrored() (*esdb.Ledger, error) {
+	open := func() (*esdb.Ledger, error) {
+		return esdb.Open(*e.address, projections.Project, esdb.Prepare(ops.Refold))
+	}
+	l, err := open()
+	if err != nil && e.own != "" && failure.Of(err).Code == "other_ledger" {
+		if err = os.RemoveAll(e.own); err == nil {
+			l, err = open()
+		}
+	}
+	return l, err
 }
 
 // close closes the ledger, and takes this copy's own mirror away, unless the copy was
@@ -241,13 +280,9 @@ func (e *end) close(why error) error {
 	return errors.Join(err, os.RemoveAll(e.own))
 }
 
-// apart refuses two ledgers of one cluster whose streams would mix.
+// apart refuses two addresses that are of one ledger of one cluster.
 func apart(ctx context.Context, a, b *end) error {
-	if a.address == nil || b.address == nil {
-		return nil
-	}
-	p, q := a.address.Prefix, b.address.Prefix
-	if !strings.HasPrefix(p, q) && !strings.HasPrefix(q, p) {
+	if a.address == nil || b.address == nil || a.address.Prefix != b.address.Prefix {
 		return nil
 	}
 	one, err := a.ledger.(inCluster).Cluster(ctx)
@@ -255,12 +290,8 @@ func apart(ctx context.Context, a, b *end) error {
 		return err
 	}
 	other, err := b.ledger.(inCluster).Cluster(ctx)
-	switch {
-	case err != nil || one != other:
-		return err
-	case p == q:
-		return sameLedger(a.shown)
+	if err == nil && one == other {
+		err = sameLedger(a.shown)
 	}
-	return failure.New("bad_ledger", "give the copy a prefix that begins otherwise, for instance prefix=copy-of-dl.; nothing was written",
-		fmt.Errorf("copy %s into %s: on one cluster no prefix may be the beginning of another, or each ledger would have the other's events", a.shown, b.shown))
+	return err
 }

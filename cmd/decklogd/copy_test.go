@@ -179,7 +179,8 @@ func TestACopyIntoAClusterThatIsKilledAtAnyMomentGoesOn(t *testing.T) {
 
 func TestACopyIntoAFileThatIsKilledAtAnyMomentGoesOn(t *testing.T) {
 	m := aboard(t)
-	m.fill(3000)
+	const all = 3000 // at least
+	m.fill(all)
 	file := filepath.Join(m.dir, "to.db")
 	to := m.opened(file)
 	defer to.Close()
@@ -189,11 +190,11 @@ func TestACopyIntoAFileThatIsKilledAtAnyMomentGoesOn(t *testing.T) {
 		if err := to.View(func(r events.Reader) (err error) { end, err = r.End(); return err }); err != nil {
 			t.Fatal(err)
 		}
-		if end >= 3000 {
+		if end >= all {
 			break
 		}
 		if !m.kills(m.url, "sqlite:"+file, func(p *os.Process) {
-			if err := to.Wait(t.Context(), end+events.Position(rand.N(300))); err != nil {
+			if err := to.Wait(t.Context(), min(end+events.Position(rand.N(300)), all-1)); err != nil {
 				t.Error(err)
 			}
 			_ = p.Kill()

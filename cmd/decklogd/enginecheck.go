@@ -135,14 +135,25 @@ func (m *meter) tell(says string, worthALine bool) {
 	says = render.Terminal(says)
 	switch {
 	case m.terminal && (worthALine || time.Since(m.last) > meterEvery):
+		says = clip(says)
 		fmt.Fprintf(m.to, "\r%-*s", m.wide, says)
-		m.wide = len(says)
+		m.wide = len([]rune(says))
 	case !m.terminal && (worthALine || time.Since(m.last) > meterSeldom):
 		fmt.Fprintln(m.to, says)
 	default:
 		return
 	}
 	m.last = time.Now()
+}
+
+// clip keeps a line within a narrow terminal: one that is broken there cannot be
+// written over.
+func clip(says string) string {
+	const columns = 79
+	if all := []rune(says); len(all) > columns {
+		return string(all[:columns-1]) + "…"
+	}
+	return says
 }
 
 // done ends the line that stands on the terminal.
@@ -163,5 +174,5 @@ func (m *meter) progress(what string, done, end events.Position) {
 	if end == 0 {
 		says = fmt.Sprintf("%s: %d events", what, done)
 	}
-	m.tell(says, m.terminal && done == end)
+	m.tell(says, done == end && (m.terminal || !m.last.IsZero()))
 }

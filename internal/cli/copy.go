@@ -15,15 +15,14 @@ Ctrl-C, a crash or a lost connection, and it goes on where it was. Anything else
 refused, and so is an event that the cluster could not take (at most 1 MiB with what
 belongs to it), before anything is written. It copies up to the end that FROM has when it
 begins, and says how many came since: run it again to take them too. Nobody may append to
-TO before it is done. At the end it compares the two, event by event, and verifies TO.
+TO before it is done, and no serve can tell that it is not. At the end it compares the two, event by event, and verifies TO.
 
 To move: end whoever uses FROM, copy, and name TO from then on (--ledger, DECKLOG_LEDGER;
 a ledger in a cluster through decklog serve).
 What lies beside FROM is not copied: decklog.toml (the policy in force is in the ledger),
 tokens.json and serve.token (make new ones: decklog token create), the bells (a bell that
 is not there rings, so every session looks) and what hooks noted, and how often somebody
-was refused beyond the refusals that are recorded. On one cluster no prefix may be the
-beginning of another.
+was refused beyond the refusals that are recorded.
 
 Of a cluster's ledger it needs a copy of its own on this machine while it runs, beside
 the one that decklog serve keeps, and takes that away at the end; views=PATH in the

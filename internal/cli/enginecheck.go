@@ -18,8 +18,7 @@ It needs a user who may read $all, and append to and delete streams. It leaves e
 ledger there alone: all that it makes has names that begin with engine-check- and a word
 of this run's own, and is taken away at the end, also after a failure or Ctrl-C (a second
 Ctrl-C ends it at once). What stays are tombstones, until the server is scavenged. A
-prefix= in the URL is not written to, and no ledger there may have one that is the
-beginning of engine-check-.
+prefix= in the URL is not written to.
 
 A file needs no such check: decklog verify reads all of a ledger in a file.`,
 		Without:  []string{"ledger", "as", "command"},

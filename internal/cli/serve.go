@@ -32,7 +32,15 @@ DECKLOG_TOKEN), and works as on the file.
 
 Several machines share a ledger in EventStoreDB or KurrentDB: each runs a serve of its own,
 with --ledger 'esdb://HOST:2113', and what it needs of its own lies in a folder beside its
-views. Sessions of one machine reach those of another as their own. Where machines have the
+views. Such an address is the connection string of the cluster's own clients, also
+esdb+discover://HOST and esdb://HOST,HOST,HOST, with their settings behind a question mark:
+tls=false, tlsCaFile=FILE for an authority of your own, tlsVerifyCert, userCertFile and
+userKeyFile, nodePreference, and so on; and two of decklog's own: prefix=team. has the
+ledger's streams begin otherwise than with dl., so that several lie in one cluster, and
+views=FILE puts the views elsewhere. Whoever lists this machine's processes sees an address
+on a command line, its password too: in DECKLOG_LEDGER it is not seen.
+
+Sessions of one machine reach those of another as their own. Where machines have the
 same host name, as containers may, each is given another in DECKLOG_DEVICE, for the serve
 and for all that runs there. Who was told a position by one may ask another for a view that
 is no older, with --at-least.
@@ -51,7 +59,7 @@ It ends at SIGTERM or Ctrl-C: streams are told, and what is under way is finishe
 			`decklog serve`,
 			`decklog serve --listen 127.0.0.1:0 --json                 # a free port, and where it is as JSON`,
 			`decklog serve --listen 0.0.0.0:7717 --tls-cert cert.pem --tls-key key.pem --host deck.local`,
-			`decklog serve --ledger 'esdb+discover://ops:PASSWORD@cluster.example:2113'`,
+			`DECKLOG_LEDGER='esdb+discover://ops:PASSWORD@cluster.example:2113' decklog serve`,
 			`decklog --ledger unix:$HOME/.local/share/decklog/decklog.sock peers`,
 		},
 		Flags: func(f *flag.FlagSet, r *run) {

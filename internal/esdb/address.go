@@ -5,11 +5,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	client "github.com/EventStore/EventStore-Client-Go/v4/esdb"
@@ -21,7 +23,7 @@ import (
 // nothing else is said.
 const PrefixDefault = "dl."
 
-// PrefixBytesMax bounds a prefix.
+// PrefixBytesMax bounds a prefix, its dot included.
 const PrefixBytesMax = 64
 
 // Address is where a ledger lies: a connection string as the cluster's clients
@@ -42,8 +44,9 @@ var settings = []string{
 }
 
 // A prefix must not be one of the cluster's own, and is written without escapes
-// wherever it is shown.
-var prefixForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+// wherever it is shown. It ends with its only dot, so that none is the beginning of
+// another: a ledger under that would have the other's events.
+var prefixForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*\.$`)
 
 // Is says whether an address is one of this kind of ledger.
 func Is(address string) bool {
@@ -69,18 +72,23 @@ func Parse(address string) (a Address, err error) {
 	}
 	a.Prefix = PrefixDefault
 	if set.Has("prefix") {
-		a.Prefix = set.Get("prefix")
+		a.Prefix = strings.TrimSuffix(set.Get("prefix"), ".") + "."
 	}
-	a.Views = set.Get("views")
+	if a.Views = set.Get("views"); set.Has("views") && a.Views == "" {
+		return a, errors.New("views= names no file")
+	}
 	set.Del("prefix")
 	set.Del("views")
 	for key, values := range set {
 		if !slices.Contains(settings, strings.ToLower(key)) || len(values) != 1 {
-			return a, fmt.Errorf("the setting %q is unknown, or there twice", key)
+			return a, fmt.Errorf("the setting %q is unknown, or there twice; there are prefix, views, and what the cluster's clients know: %s", key, strings.Join(settings, ", "))
 		}
 	}
+	if err := placesIn(hosts); err != nil {
+		return a, err
+	}
 	if !prefixForm.MatchString(a.Prefix) || len(a.Prefix) > PrefixBytesMax {
-		return a, fmt.Errorf("the prefix %q is not 1 to %d letters, digits, dots, hyphens and underscores that begin with a letter or a digit", a.Prefix, PrefixBytesMax)
+		return a, fmt.Errorf("the prefix %q is not 2 to %d bytes of letters, digits, hyphens and underscores that begin with a letter or a digit, and one dot at their end", a.Prefix, PrefixBytesMax)
 	}
 	a.Connection = hosts
 	if len(set) > 0 {
@@ -91,10 +99,38 @@ func Parse(address string) (a Address, err error) {
 	}
 	if a.Views == "" {
 		a.Views, err = viewsDefault(hosts, a.Prefix)
-	} else {
-		a.Views, err = filepath.Abs(a.Views)
+		return a, err
 	}
-	return a, err
+	if a.Views, err = filepath.Abs(a.Views); err != nil {
+		return a, err
+	}
+	if info, err := os.Stat(a.Views); err == nil && info.IsDir() {
+		return a, fmt.Errorf("views=%s is a folder: name the file, which may not be there yet", a.Views)
+	}
+	return a, nil
+}
+
+// placesIn says what is wrong with the hosts of an address: the client takes what it
+// can never reach.
+func placesIn(address string) error {
+	where := Address{Connection: address}.hosts()
+	for place := range strings.SplitSeq(where, ",") {
+		host, port, err := net.SplitHostPort(place)
+		var wrong *net.AddrError
+		if errors.As(err, &wrong) && wrong.Err == "missing port in address" {
+			host, port, err = place, "2113", nil
+		}
+		n, bad := strconv.ParseUint(port, 10, 16)
+		switch {
+		case err != nil || bad != nil || n == 0:
+			return fmt.Errorf("%q is no host and port, of 1 to 65535", place)
+		case host == "":
+			return fmt.Errorf("%q names no host", place)
+		case strings.ContainsAny(host, "/#"):
+			return fmt.Errorf("%q is no host", host)
+		}
+	}
+	return nil
 }
 
 // viewsDefault is a file in the user's data folder, another for each ledger.

@@ -47,6 +47,7 @@ func TestABadAddressIsRefusedWithWhatToDo(t *testing.T) {
 	for _, address := range []string{
 		"esdb:", "esdb://", "esdb:one", "esdb://one:x", "esdb://one:1?prefix=", "esdb://one:1?prefix=$dl", "esdb://one:1?prefix=" + strings.Repeat("p", 65),
 		"esdb://one:1?tsl=false", "esdb://one:1?tls=false&tls=true", "esdb://one:1?defaultDeadline=soon", "esdb://one:1?defaultDeadline=0",
+		"esdb://one:1?prefix=dl.x.", "esdb://one:1?prefix=.", "esdb://one:1?views=", "esdb://one:1?views=/", "esdb://:1", "esdb://one:0", "esdb://one:99999", "esdb://one:1,", "esdb://one:1#x",
 		"esdb://one:1?tls=perhaps", "esdb://:secret@one:1", "esdb://me:sec%zzret@one:1", "sqlite:x",
 	} {
 		_, err := Parse(address)
@@ -58,5 +59,21 @@ func TestABadAddressIsRefusedWithWhatToDo(t *testing.T) {
 		if f.Code != "bad_ledger" || !strings.Contains(f.Fix, "esdb://") || strings.Contains(f.Message, "ret@") {
 			t.Errorf("%s: %+v", address, f)
 		}
+	}
+}
+
+// Where one prefix were the beginning of another, a ledger would have the other's events.
+func TestNoPrefixIsTheBeginningOfAnother(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	var all []string
+	for _, given := range []string{"", "?prefix=d", "?prefix=dl", "?prefix=dl.", "?prefix=dl2", "?prefix=dl-2", "?prefix=dl_2.", "?prefix=team", "?prefix=team2"} {
+		a, err := Parse("esdb://one:1" + given)
+		must(t, err)
+		for _, other := range all {
+			if a.Prefix != other && (strings.HasPrefix(a.Prefix, other) || strings.HasPrefix(other, a.Prefix)) {
+				t.Errorf("%s and %s", a.Prefix, other)
+			}
+		}
+		all = append(all, a.Prefix)
 	}
 }

@@ -104,12 +104,12 @@ func (r *reading) event(ctx context.Context, o *client.RecordedEvent, in *incomi
 	a, own := r.l.own(events.Stream(name), o)
 	if !own {
 		if a, err = decode(events.Stream(name), events.Revision(o.EventNumber), o.EventID, o.EventType, o.Data, o.UserMetadata); err != nil {
-			return foreign(err)
+			return foreign(fmt.Errorf("the cluster's stream %s: %w", o.StreamID, err))
 		}
 	}
 	a.at = in.at
 	if n := len(r.group); a.index != n+1 || n > 0 && (r.group[0].Stream != a.Stream || r.group[0].total != a.total) {
-		return foreign(fmt.Errorf("event %d of %s is number %d of its append, after %d: %w", a.Revision, a.Stream, a.index, n, events.ErrDamaged))
+		return foreign(fmt.Errorf("event %d of the cluster's stream %s is number %d of its append, after %d: %w", a.Revision, o.StreamID, a.index, n, events.ErrDamaged))
 	}
 	if a.body != "" {
 		stream := bodyStream(a.ID, a.body)

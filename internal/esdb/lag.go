@@ -45,14 +45,14 @@ func Told(call func(why error)) Option {
 type counted struct{ dropped, retried, conflicts atomic.Int64 }
 
 func unreachable(err error) error {
-	return failure.New("unreachable", "check that the cluster runs, its address, and that tls=true or tls=false is what it has; nothing was recorded", err)
+	return failure.New("unreachable", "check that the cluster runs, its address, and that tls=false is said where it has no TLS, and tlsCaFile=FILE where its certificate is of an authority of your own; nothing was recorded", err)
 }
 
 // errForeign says that something lies under the prefix that is no event of ours.
 var errForeign = errors.New("there is something else under the prefix")
 
 func foreign(err error) error {
-	return failure.New("foreign_event", "end who writes there, tombstone that stream, scavenge the cluster and start decklog serve again; or give the ledger a prefix of its own",
+	return failure.New("foreign_event", "see whose stream that is: where it is somebody's, give the ledger another prefix; where it is nobody's, end who writes there, tombstone it, scavenge the cluster, and start decklog serve again",
 		fmt.Errorf("%w: %w", errForeign, err))
 }
 

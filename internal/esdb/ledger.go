@@ -183,8 +183,9 @@ func (l *Ledger) open() error {
 				return nil
 			}
 			l.mu.Lock()
-			defer l.mu.Unlock()
-			return unreachable(fmt.Errorf("the cluster was not reached within %s: %w", patience, l.whyNot()))
+			why := l.whyNot()
+			l.mu.Unlock()
+			return unreachable(fmt.Errorf("the cluster was not reached within %s: %w", patience, l.fence.obstacle(errors.Unwrap(why))))
 		}
 	}
 }

@@ -43,10 +43,9 @@ func NewProbe(ctx context.Context, a Address) (*Probe, error) {
 	var random [6]byte
 	_, _ = rand.Read(random[:]) // never fails
 	p := &Probe{Server: a.Server(), address: a}
-	for _, word := range []string{"engine-check-", "check-of-engine-"} {
-		if p.Prefix = word + hex.EncodeToString(random[:]) + "."; !strings.HasPrefix(p.Prefix, a.Prefix) {
-			break
-		}
+	p.Prefix = "engine-check-" + hex.EncodeToString(random[:]) + "."
+	if err := Knock(ctx, a); err != nil {
+		return nil, err
 	}
 	life, end := context.WithCancel(context.Background())
 	p.fence, p.end = newFence(life, a.Connection), end
@@ -81,8 +80,8 @@ func (a Address) Server() string {
 }
 
 // reached reads the log's last event once a server answers; nil when there is none.
-func (f *fence) reached(ctx context.Context, server string, within time.Duration) (*client.RecordedEvent, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func (f *fence) reached(told context.Context, server string, within time.Duration) (*client.RecordedEvent, error) {
+	ctx, cancel := context.WithTimeout(told, within)
 	defer cancel()
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		attempt, cancel := context.WithTimeout(ctx, attemptMax)
@@ -96,7 +95,10 @@ func (f *fence) reached(ctx context.Context, server string, within time.Duration
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return nil, unreachable(about(server, fmt.Errorf("it did not answer within %s: %w", within, err)))
+			if told.Err() != nil {
+				return nil, told.Err()
+			}
+			return nil, unreachable(about(server, fmt.Errorf("it did not answer within %s: %w", within, f.obstacle(err))))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	client "github.com/EventStore/EventStore-Client-Go/v4/esdb"
@@ -542,7 +543,7 @@ func (u *unit) sendBodies(o outgoing) error {
 		}, func() bool { return false })
 		if err != nil && !errors.Is(err, errMoved) { // moved: it is there already
 			// No event was sent, so nothing is recorded whatever became of the body.
-			return failure.New("unreachable", "run it again when the cluster answers; nothing was recorded", fmt.Errorf("put body of %s: %v", p.ID, err))
+			return failure.New("unreachable", "run it again when the cluster answers; nothing was recorded", fmt.Errorf("put body of %s: %s", p.ID, strings.TrimPrefix(err.Error(), events.ErrUnknown.Error()+": ")))
 		}
 	}
 	return nil

@@ -7,11 +7,14 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"decklog/commands"
 	"decklog/events"
 	"decklog/internal/bell"
+	"decklog/internal/failure"
 	"decklog/projections"
 )
 
@@ -81,6 +84,19 @@ type Asker struct {
 	checksFirst bool
 	// bots says that the command is one that a bot may give.
 	bots bool
+}
+
+// CommandID is the id of the command that is given; empty where it is yet to be made.
+func (a Asker) CommandID() events.CommandID { return a.Command }
+
+// Again says in an error after which nobody knows what became of a command by which id
+// that is given again, since its caller may not have chosen one.
+func Again(err error, id events.CommandID) error {
+	if id == "" || !errors.Is(err, events.ErrUnknown) {
+		return err
+	}
+	f := failure.Of(err)
+	return failure.New(f.Code, strings.Replace(f.Fix, "the same --key or --command", "--command "+string(id)+" or the same --key", 1), err)
 }
 
 // same is who asks, for another command.
@@ -195,7 +211,7 @@ func (o *Ops) update(name string, a Asker, work func(*unit) (*commands.Refusal, 
 		return u.ring()
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, Again(fmt.Errorf("%s: %w", name, err), id)
 	}
 	return refused, nil
 }

@@ -369,7 +369,11 @@ type answered struct {
 
 // ask asks for an operation, and reads its answer.
 func ask[Q, A any](c *Client, ctx context.Context, call *api.Call[Q, A], q Q, claims ops.Claims) (a A, refused *commands.Refusal, err error) {
-	return askEach(c, ctx, call, func() (Q, bool) { return q, true }, claims)
+	a, refused, err = askEach(c, ctx, call, func() (Q, bool) { return q, true }, claims)
+	if command, is := any(q).(interface{ CommandID() events.CommandID }); is && err != nil {
+		err = ops.Again(err, command.CommandID())
+	}
+	return a, refused, err
 }
 
 // askEach is ask for a request that each attempt makes anew.

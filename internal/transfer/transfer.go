@@ -109,6 +109,9 @@ func (c *Copy) brokenOff(ctx context.Context, done events.Position, err error) e
 	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return err
 	}
+	if end, err := endOf(c.To); err == nil {
+		done = max(done, end) // with what it took of the last page
+	}
 	return failure.New("interrupted", "run the same copy again: it goes on where it was",
 		fmt.Errorf("copy %s: broken off when %s had %d of %d events", c.FromName, c.ToName, done, c.end))
 }

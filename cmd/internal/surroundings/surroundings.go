@@ -100,7 +100,7 @@ func LedgerFile(url string) (string, error) {
 		return "", cli.Failed("not_supported", "reach it through decklog serve: let decklog serve --ledger 'esdb://HOST:PORT' run on this machine, and name the socket that it says with --ledger unix:PATH",
 			fmt.Errorf("open a ledger over %s: only decklog serve does", scheme))
 	}
-	return "", cli.Failed("bad_ledger", "write --ledger sqlite:PATH, for instance --ledger sqlite:ledger.db",
+	return "", cli.Failed("bad_ledger", "write --ledger sqlite:PATH, for instance --ledger sqlite:ledger.db; for a ledger that is served unix:PATH or http://HOST:PORT, and for decklog serve also esdb:// and esdb+discover://",
 		fmt.Errorf("open ledger %q: no such kind of ledger", url))
 }
 
