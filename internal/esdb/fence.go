@@ -292,6 +292,13 @@ func (f *fence) last(ctx context.Context, stream string) (*client.RecordedEvent,
 	})
 }
 
+// first reads the first event of a stream; nil when there is none.
+func (f *fence) first(ctx context.Context, stream string) (*client.RecordedEvent, error) {
+	return f.one(ctx, func(ctx context.Context, c *fencedClient) (*client.ReadStream, error) {
+		return c.ReadStream(ctx, stream, client.ReadStreamOptions{Direction: client.Forwards, From: client.Start{}, RequiresLeader: true}, 1)
+	})
+}
+
 // at reads the event at a place of the cluster's log; nil when there is none at
 // or after it.
 func (f *fence) at(ctx context.Context, p place) (*client.RecordedEvent, error) {
@@ -313,8 +320,9 @@ func (f *fence) end(ctx context.Context) (*client.RecordedEvent, error) {
 const backMax = 64
 
 // newest reads where the log ends, and the place of the last event of streams whose
-// names begin with a prefix; nil when there is none among the last backMax.
-func (f *fence) newest(ctx context.Context, prefix string) (end place, newest *place, err error) {
+// names begin with a prefix; nil when there is none among the last backMax, and whole
+// when those are all that there are.
+func (f *fence) newest(ctx context.Context, prefix string) (end place, newest *place, whole bool, err error) {
 	all, err := f.some(ctx, backMax, func(ctx context.Context, c *fencedClient) (*client.ReadStream, error) {
 		return c.ReadAll(ctx, client.ReadAllOptions{Direction: client.Backwards, From: client.End{}, RequiresLeader: true}, backMax)
 	})
@@ -327,7 +335,7 @@ func (f *fence) newest(ctx context.Context, prefix string) (end place, newest *p
 			newest = &at
 		}
 	}
-	return end, newest, err
+	return end, newest, len(all) < backMax, err
 }
 
 func (f *fence) one(ctx context.Context, read func(context.Context, *fencedClient) (*client.ReadStream, error)) (*client.RecordedEvent, error) {
@@ -400,8 +408,10 @@ func (f *fence) subscribe(ctx context.Context, prefix string, after *place, with
 	options := client.SubscribeToAllOptions{
 		From: client.Start{}, // the client's default is the end
 		// The client's default is to filter by type.
-		Filter:          &client.SubscriptionFilter{Type: client.StreamFilterType, Prefixes: []string{prefix}},
-		MaxSearchWindow: 32, CheckpointInterval: 32,
+		Filter: &client.SubscriptionFilter{Type: client.StreamFilterType, Prefixes: []string{prefix}},
+		// So it tells how far it has looked each time that it has passed over half as many
+		// events of others as newest reads: silence behind more is no sign of life.
+		MaxSearchWindow: backMax / 2, CheckpointInterval: 1,
 		RequiresLeader: true,
 	}
 	if after != nil {

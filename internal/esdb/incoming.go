@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	client "github.com/EventStore/EventStore-Client-Go/v4/esdb"
@@ -14,6 +15,9 @@ import (
 // heldMax bounds the bodies that are held until their events come; one that was
 // let go is read from its stream.
 const heldMax = 4096
+
+// tombstoneType is that of what the cluster keeps for ever of a stream that was ended.
+const tombstoneType = "$streamDeleted"
 
 // incoming is one thing that a subscription told.
 type incoming struct {
@@ -37,6 +41,7 @@ type reading struct {
 	group []arrival
 	held  map[string]*client.RecordedEvent // bodies, by the stream's name
 	order []string
+	came  map[events.Stream]place // what the mirror may not have yet
 }
 
 // follow reads on until the subscription or the context ends.
@@ -84,7 +89,7 @@ func (r *reading) event(ctx context.Context, o *client.RecordedEvent, in *incomi
 		return nil
 	}
 	if strings.HasPrefix(name, bodyMark) {
-		if o.EventType == bodyType {
+		if o.EventType == bodyType && o.EventNumber == 0 { // what somebody put behind it is nothing
 			r.hold(name, o)
 			in.body = name
 		}
@@ -100,16 +105,19 @@ func (r *reading) event(ctx context.Context, o *client.RecordedEvent, in *incomi
 	if r.has && !in.at.after(r.at) {
 		return nil // it is there
 	}
+	if o.EventType == tombstoneType && !r.ours(events.Stream(name)) {
+		return nil // somebody else's stream was taken away, and this is what stays of it
+	}
 	r.at, r.has = in.at, true
 	a, own := r.l.own(events.Stream(name), o)
 	if !own {
 		if a, err = decode(events.Stream(name), events.Revision(o.EventNumber), o.EventID, o.EventType, o.Data, o.UserMetadata); err != nil {
-			return foreign(fmt.Errorf("the cluster's stream %s: %w", o.StreamID, err))
+			return foreign(fmt.Errorf("the cluster's stream %s: %w", o.StreamID, err), r.ours(events.Stream(name)))
 		}
 	}
 	a.at = in.at
 	if n := len(r.group); a.index != n+1 || n > 0 && (r.group[0].Stream != a.Stream || r.group[0].total != a.total) {
-		return foreign(fmt.Errorf("event %d of the cluster's stream %s is number %d of its append, after %d: %w", a.Revision, o.StreamID, a.index, n, events.ErrDamaged))
+		return foreign(fmt.Errorf("event %d of the cluster's stream %s is number %d of its append, after %d: %w", a.Revision, o.StreamID, a.index, n, events.ErrDamaged), r.ours(events.Stream(name)))
 	}
 	if a.body != "" {
 		stream := bodyStream(a.ID, a.body)
@@ -117,14 +125,39 @@ func (r *reading) event(ctx context.Context, o *client.RecordedEvent, in *incomi
 			if a.Body, err = r.body(ctx, stream); err != nil {
 				return err
 			}
+			if ref, holds := events.TextOf(a.Event); holds && a.Body != nil && !a.Body.Opens(ref) {
+				a.Body = nil // it is not what was said
+			}
 		}
 		delete(r.held, stream)
 	}
 	r.group = append(r.group, a)
 	if a.index == a.total {
 		in.append, r.group = r.group, nil
+		r.note(a)
 	}
 	return nil
+}
+
+// note remembers of which streams events are on their way to the mirror.
+func (r *reading) note(a arrival) {
+	if len(r.came) > takeMax+waitMax {
+		r.l.mu.Lock()
+		at := r.l.at
+		r.l.mu.Unlock()
+		maps.DeleteFunc(r.came, func(_ events.Stream, p place) bool { return !p.after(at) })
+	}
+	r.came[a.Stream] = a.at
+}
+
+// ours says whether there is any event of the ledger's in a stream.
+func (r *reading) ours(stream events.Stream) bool {
+	if _, is := r.came[stream]; is {
+		return true
+	}
+	head := events.NoStream
+	err := r.l.View(func(v events.Reader) (err error) { head, err = v.Head(stream); return err })
+	return err != nil || head != events.NoStream
 }
 
 // hold keeps a body until its event comes. Most come right behind it.
@@ -148,7 +181,7 @@ func (r *reading) body(ctx context.Context, stream string) (*events.Body, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.l.bounds.attempt)
 	defer cancel()
-	e, err := r.l.fence.last(ctx, r.l.address.Prefix+stream)
+	e, err := r.l.fence.first(ctx, r.l.address.Prefix+stream)
 	if err != nil || e == nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ type standing struct {
 	live    bool      // it has had all that there was, and is told of what comes
 	reached bool      // there is a subscription
 	since   time.Time // when either changed
-	why     error     // why there is none
+	why     error     // why there is none, or none that helps
+	lost    time.Time // when it was last live, while it is not
 	away    bool      // there was none, and it was not live since
 	heard   time.Time // when the cluster last said anything
 	whole   time.Time // when it was last known to have everything
@@ -33,6 +34,10 @@ type standing struct {
 
 	asked  time.Time // when the newest was asked for; zero: it was seen
 	newest place
+
+	looked  time.Time // when the cluster was last asked, before this time
+	spoke   time.Time // when the subscription last told anything
+	atWhole place     // where the log ended when it was known to have everything
 }
 
 // Told has a function told why the mirror is not brought up to date any more, when that
@@ -51,7 +56,11 @@ func unreachable(err error) error {
 // errForeign says that something lies under the prefix that is no event of ours.
 var errForeign = errors.New("there is something else under the prefix")
 
-func foreign(err error) error {
+func foreign(err error, ours bool) error {
+	if ours {
+		return failure.New("foreign_event", "that stream is this ledger's: delete nothing, end who writes there besides decklog, and bring the cluster back to a state from before; the views have all up to it",
+			fmt.Errorf("%w: %w", errForeign, err))
+	}
 	return failure.New("foreign_event", "see whose stream that is: where it is somebody's, give the ledger another prefix; where it is nobody's, end who writes there, tombstone it, scavenge the cluster, and start decklog serve again",
 		fmt.Errorf("%w: %w", errForeign, err))
 }
@@ -72,6 +81,8 @@ func explained(err error) (_ error, hopeless bool) {
 		return failure.New("views_damaged", "keep a copy of the views, and have them made anew: decklog rebuild; nothing is lost", err), true
 	case errors.As(err, &own) && errors.Is(err, events.ErrUnknown):
 		return failure.New("views_broken", "look at the disk of the views, and start decklog serve again; nothing is lost", err), true
+	case errors.As(err, &own) && errors.Is(err, events.ErrNoSpace):
+		return failure.New("no_space", "make room on the disk of the views: they go on by themselves; what was answered is in the cluster", err), false
 	case errors.As(err, &own):
 		return err, false
 	case refusedForAccess(err):
@@ -84,7 +95,10 @@ func explained(err error) (_ error, hopeless bool) {
 
 func (l *Ledger) isSubscribed(end place) {
 	l.change(func() {
-		l.reached, l.since, l.why = true, time.Now(), nil
+		l.reached, l.since = true, time.Now()
+		if !errors.As(l.why, new(ofMirror)) { // that the cluster tells again does not help the mirror
+			l.why = nil
+		}
 		l.heard, l.logEnd = time.Now(), end
 	})
 }
@@ -98,7 +112,7 @@ func (l *Ledger) isComing(events int) {
 func (l *Ledger) hasSeen(last place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.coming = 0
+	l.coming, l.spoke = 0, time.Now()
 	if last.after(l.seen) {
 		l.seen = last
 	}
@@ -108,13 +122,13 @@ func (l *Ledger) hasSeen(last place) {
 }
 
 // isLive notes that the mirror has had all that there was.
-func (l *Ledger) isLive() {
+func (l *Ledger) isLive(whole time.Time) {
 	l.change(func() {
 		if l.away && l.told != nil {
 			l.told(nil)
 		}
 		l.away = false
-		l.live, l.since, l.whole, l.asked = true, time.Now(), time.Now(), time.Time{}
+		l.live, l.why, l.since, l.whole, l.asked = true, nil, time.Now(), whole, time.Time{}
 		select {
 		case <-l.lived:
 		default:
@@ -135,6 +149,9 @@ func (l *Ledger) stumble(err error) (hopeless bool) {
 		}
 		if l.told != nil && (!l.away || hopeless) {
 			l.told(err)
+		}
+		if l.live {
+			l.lost = time.Now()
 		}
 		l.away = true
 		l.reached, l.live, l.why, l.coming = false, false, err, 0
@@ -164,16 +181,26 @@ func (l *Ledger) lookNow() {
 	ctx, cancel := context.WithTimeout(l.life, l.bounds.attempt)
 	defer cancel()
 	began := time.Now()
-	end, newest, err := l.fence.newest(ctx, l.address.Prefix)
+	end, newest, short, err := l.fence.newest(ctx, l.address.Prefix)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
 		l.heard, l.logEnd = time.Now(), end
 	}
+	before := l.looked
+	l.looked = began
 	switch late := !l.asked.IsZero(); {
 	case !l.live:
+	case err == nil && newest == nil && !short && end != l.atWhole:
+		// Too much of others' is at the end. Where the subscription has told since how far
+		// it looked, it lives, and is believed.
+		if !l.spoke.After(before) {
+			l.stall()
+			break
+		}
+		l.whole, l.asked, l.atWhole = before, time.Time{}, end
 	case err == nil && (newest == nil || !newest.after(l.seen)):
-		l.whole, l.asked = began, time.Time{}
+		l.whole, l.asked, l.atWhole = began, time.Time{}, end
 	case err == nil && !late:
 		l.asked, l.newest = began, *newest
 	default:
@@ -182,7 +209,10 @@ func (l *Ledger) lookNow() {
 }
 
 // fresh says whether the mirror had everything moments ago. The caller holds mu.
-func (l *Ledger) fresh() bool { return l.live && time.Since(l.whole) < l.bounds.fresh }
+func (l *Ledger) fresh() bool {
+	// By the clock on the wall too: the other one stands still while the machine sleeps.
+	return l.live && time.Since(l.whole) < l.bounds.fresh && time.Since(l.whole.Round(0)) < l.bounds.fresh
+}
 
 // Stale says that the mirror may lack what is recorded in the cluster.
 func (l *Ledger) Stale() bool {
@@ -257,7 +287,7 @@ func (l *Ledger) ready() error {
 		return errShut
 	}
 	l.mu.Lock()
-	failed, since, live, lived := l.failed, l.since, l.live, l.lived
+	failed, since, live, lived, lost := l.failed, l.since, l.live, l.lived, l.lost
 	if l.why == nil && !l.reached {
 		since = time.Now() // it was not tried yet to the end
 	}
@@ -268,7 +298,7 @@ func (l *Ledger) ready() error {
 	patience := l.bounds.apply - time.Since(since)
 	select {
 	case <-lived:
-		if live || patience > 0 {
+		if live || time.Since(lost) < l.bounds.apply {
 			return nil
 		}
 	default:

@@ -8,8 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	client "github.com/EventStore/EventStore-Client-Go/v4/esdb"
+	"github.com/google/uuid"
 
 	"decklog/events"
 	"decklog/internal/esdbdouble"
@@ -432,4 +436,106 @@ func TestAUserWhoMayNotReadEverythingIsToldSo(t *testing.T) {
 	a, err := Parse("esdb://ops:s@" + c.Address() + "?tlsVerifyCert=false&views=" + filepath.Join(t.TempDir(), "views.db"))
 	must(t, err)
 	c.refuses(a, "access_denied")
+}
+
+// Others' events at the end of the log hide whether there are any of ours behind them.
+func TestADeadSubscriptionIsNoticedAlthoughOthersWriteMuch(t *testing.T) {
+	c := start(t, esdbdouble.Config{})
+	here, there := c.open(t.TempDir(), count, strict), c.open(t.TempDir(), count)
+	must(t, once(here, note("a", "1")))
+	reaches(t, there, 1)
+	becomes(t, here, isLive)
+	held := c.Inject(esdbdouble.Fault{Call: esdbdouble.Read, Stream: "$all", Point: esdbdouble.Send, Times: esdbdouble.Always, Effect: subscribed(esdbdouble.Hold(t.Context().Done()))})
+	done := make(chan error)
+	go func() { done <- once(there, note("a", "2")) }()
+	<-held.Struck()
+	others := newFence(t.Context(), c.URL())
+	defer others.close()
+	flood := func() {
+		var all []client.EventData
+		for range 2 * backMax {
+			all = append(all, client.EventData{EventID: uuid.New(), EventType: "others", ContentType: client.ContentTypeJson, Data: []byte("{}")})
+		}
+		must(t, others.appendTo(t.Context(), "others-"+uuid.NewString(), client.NoStream{}, all))
+	}
+	becomes(t, here, func(lag events.Lag) bool {
+		flood()
+		return !lag.Live
+	})
+	held.Lift()
+	reaches(t, here, 2)
+	becomes(t, here, func(lag events.Lag) bool {
+		flood()
+		return lag.Live
+	})
+	must(t, <-done)
+}
+
+// Views that were filled up to where the log ended when they began are not up to date
+// when that took longer than is called fresh.
+func TestViewsThatTookLongAreNotFreshByWhatTheyHadWhenTheyBegan(t *testing.T) {
+	c := start(t, esdbdouble.Config{})
+	there := c.open(t.TempDir(), count, brisk)
+	must(t, once(there, note("a", "1")))
+	in, goOn := make(chan struct{}), make(chan struct{})
+	here := c.open(t.TempDir(), count, strict, Apply(func(events.Reader, []events.Recorded) error {
+		in <- struct{}{}
+		<-goOn // a disk may be slow
+		return nil
+	}))
+	<-in
+	must(t, once(there, note("a", "2"))) // recorded while the first is on its way
+	recorded := time.Now()
+	becomes(t, here, func(events.Lag) bool { return time.Since(recorded) > 2*here.bounds.fresh })
+	goOn <- struct{}{}
+	<-in // the second is on its way, and not there
+	if lag := here.Lag(); lag.Live {
+		t.Errorf("it lacks what was recorded %s ago, and stands so: %+v", time.Since(recorded), lag)
+	}
+	close(goOn)
+	reaches(t, here, 2)
+	becomes(t, here, isLive)
+}
+
+// Views that cannot be written for long are as good as a cluster that is away.
+func TestNothingIsDecidedOnViewsThatCannotBeWrittenForLong(t *testing.T) {
+	c := start(t, esdbdouble.Config{})
+	var full atomic.Bool
+	l := c.open(t.TempDir(), count, brisk, Apply(func(events.Reader, []events.Recorded) error {
+		if full.Load() {
+			return events.ErrNoSpace
+		}
+		return nil
+	}))
+	must(t, once(l, note("a", "1")))
+	full.Store(true)
+	must(t, once(c.open(t.TempDir(), count), note("b", "2")))
+	becomes(t, l, func(lag events.Lag) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !lag.Live && code(lag.Why) == "no_space" && time.Since(l.lost) > l.bounds.apply
+	})
+	began := c.Calls(esdbdouble.Append)
+	if err := once(l, note("c", "3")); code(err) != "no_space" || errors.Is(err, events.ErrUnknown) || c.Calls(esdbdouble.Append) != began {
+		t.Errorf("an update ends with %v", err)
+	}
+	full.Store(false)
+	becomes(t, l, isLive)
+	must(t, once(l, note("c", "3")))
+}
+
+// What a stream leaves that was taken away, and was nobody's, is nothing to stop at:
+// the cluster keeps it for ever. One of ours must not go.
+func TestATombstoneStopsTheViewsOnlyWhereTheStreamIsOurs(t *testing.T) {
+	c := start(t, esdbdouble.Config{})
+	l := c.open(t.TempDir(), count, brisk)
+	must(t, once(l, note("a", "1")))
+	must(t, l.fence.tombstone(t.Context(), l.address.Prefix+"nobodys"))
+	must(t, once(l, note("b", "2")))
+	reaches(t, c.open(t.TempDir(), count, brisk), 2)
+	must(t, l.fence.tombstone(t.Context(), l.address.Prefix+"a"))
+	lag := becomes(t, l, func(lag events.Lag) bool { return lag.Ended })
+	if f := failure.Of(lag.Why); f.Code != "foreign_event" || !strings.Contains(f.Message, l.address.Prefix+"a") || !strings.Contains(f.Fix, "delete nothing") {
+		t.Errorf("told of %+v", f)
+	}
 }

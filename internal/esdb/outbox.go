@@ -289,6 +289,7 @@ func (l *Ledger) resume() error {
 	l.mu.Lock()
 	left := slices.Collect(maps.Values(l.adrift))
 	l.mu.Unlock()
+	var failed error
 	for _, u := range left {
 		l.mu.Lock()
 		u.resumed = u.adrift
@@ -310,10 +311,10 @@ func (l *Ledger) resume() error {
 			u.done()
 			u.release()
 		case !errors.Is(err, errEarly):
-			return err
+			failed = errors.Join(failed, err) // and none of the others waits for it
 		}
 	}
-	return nil
+	return failed
 }
 
 // errEarly says that what was sent last may yet be recorded.

@@ -42,7 +42,7 @@ type target struct {
 	coming     func(int)                                       // so many events came, and are not there yet
 	landed     func([]events.Recorded, []uuid.UUID, place)     // these are there, by the ids that they were sent with
 	seen       func(place)                                     // all up to here came, and is there as far as it is an event
-	live       func()                                          // it has had all that there was
+	live       func(whole time.Time)                           // it has had all that there was
 }
 
 // projector is one subscription at work.
@@ -58,6 +58,7 @@ type projector struct {
 	begun    bool  // an append came in part
 	unnamed  unnamed
 	told     map[string]telling
+	began    time.Time     // when that was asked for
 	heard    time.Time     // when anything last came
 	patience time.Duration // without anything, while it is not live
 }
@@ -139,6 +140,7 @@ func (p *projector) run(ctx context.Context) error {
 	}
 	attempt, cancel := context.WithTimeout(ctx, p.l.bounds.attempt)
 	defer cancel()
+	p.began = time.Now()
 	last, err := p.l.fence.end(attempt)
 	if err != nil {
 		return err
@@ -157,7 +159,7 @@ func (p *projector) run(ctx context.Context) error {
 	}
 	p.subscribed(p.until)
 	came := make(chan incoming, waitMax)
-	r := &reading{l: p.l, at: p.at, has: p.has, held: map[string]*client.RecordedEvent{}}
+	r := &reading{l: p.l, at: p.at, has: p.has, held: map[string]*client.RecordedEvent{}, came: map[events.Stream]place{}}
 	go r.follow(ctx, s, came)
 	return p.take(ctx, came)
 }
@@ -253,8 +255,11 @@ func (p *projector) take(ctx context.Context, came <-chan incoming) error {
 		if !p.begun {
 			p.seen(p.last)
 		}
-		if caughtUp || p.has && !p.until.after(p.at) {
-			p.isLive()
+		switch {
+		case caughtUp:
+			p.isLive(p.heard)
+		case p.has && !p.until.after(p.at):
+			p.isLive(p.began)
 		}
 		if in.ended != nil {
 			return in.ended
@@ -271,19 +276,20 @@ func (p *projector) listen(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.l.bounds.attempt)
 	defer cancel()
-	_, newest, err := p.l.fence.newest(ctx, p.l.address.Prefix)
+	asked := time.Now()
+	_, newest, _, err := p.l.fence.newest(ctx, p.l.address.Prefix)
 	if err == nil && (newest == nil || !newest.after(p.last)) {
-		p.isLive()
+		p.isLive(asked)
 	}
 	return err
 }
 
 // isLive notes, once, that the mirror has had all that there was.
-func (p *projector) isLive() {
+func (p *projector) isLive(whole time.Time) {
 	p.patience = 0
 	if !p.caughtUp {
 		p.caughtUp = true
-		p.live()
+		p.live(whole)
 	}
 }
 

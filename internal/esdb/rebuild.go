@@ -190,7 +190,7 @@ func (b *building) landed(recorded []events.Recorded, _ []uuid.UUID, at place) {
 	})
 }
 
-func (b *building) isLive() { b.l.change(func() { b.live = true }) }
+func (b *building) isLive(time.Time) { b.l.change(func() { b.live = true }) }
 
 // hasAll waits until the new mirror has what the old one has.
 func (b *building) hasAll(ctx context.Context, tell func(done, end events.Position) error) error {

@@ -187,7 +187,6 @@ func (o *Ops) Lease(q LeaseRequest) (offered Offered, refused *commands.Refusal,
 		until := lease.Until
 		offered.ID, offered.Until, offered.Instruction = lease.ID, &until, lease.Instruction
 		offered.Position = recorded[len(recorded)-1].Position
-		u.places(&offered.Position)
 		offered.Text = q.Markup.Text(q.Budget, q.instruction(lease.Instruction), items)
 		for i, it := range lease.Items {
 			if it.Kind == events.ItemCall {

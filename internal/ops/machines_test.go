@@ -356,3 +356,60 @@ func TestPresenceReachesTheOtherMachinesThroughTheCluster(t *testing.T) {
 	}
 	m.agree()
 }
+
+// meet lets alice join on one machine and bob on another, or the same, and sends him a
+// message of hers.
+func (m *machines) meet(a, b *deck, text string) commands.SendReceipt {
+	m.t.Helper()
+	a.join(alice, a.process(1))
+	a.take(alice)
+	m.level()
+	b.join(bob, b.process(2))
+	b.take(bob)
+	m.level()
+	sent := a.send(alice, inform(bob, text))
+	m.level()
+	return sent
+}
+
+// What others change while a lease is on its way comes before the lease in the ledger,
+// and what it prints has to be what the ledger holds there: nothing is offered again
+// for it. An edit of one session and a lease of another have neither a stream nor an
+// actor in common, so it is the same on one machine.
+func TestALeaseThatIsRecordedBehindAnEditPrintsTheNewText(t *testing.T) {
+	for _, names := range [][]string{{"deck-a", "deck-b"}, {"deck-a"}} {
+		t.Run(strings.Join(names, " and "), func(t *testing.T) {
+			m := onACluster(t, names...)
+			a, b := m.all[0], m.all[len(names)-1]
+			sent := m.meet(a, b, "the old text")
+			var edited ops.EditReceipt
+			var o ops.Offered
+			m.between("mailbox-"+bob, func() { o = b.lease(bob) }, func() {
+				var err error
+				if edited, _, err = a.Edit(ops.EditRequest{Asker: ops.Asker{As: alice}, Message: string(sent.ID), Body: []byte("the new text")}); err != nil {
+					t.Error(err)
+				}
+			})
+			if edited.Position >= o.Position || len(o.Messages) != 1 || o.Messages[0].Body != "the new text" || !strings.Contains(o.Text, "the new text") {
+				t.Errorf("the edit lies at %d, and the lease at %d prints %q, %+v", edited.Position, o.Position, o.Text, o.Messages)
+			}
+		})
+	}
+}
+
+func TestALeaseThatIsRecordedBehindADeletionPrintsNoText(t *testing.T) {
+	m := onACluster(t, "deck-a", "deck-b")
+	a, b := m.all[0], m.all[1]
+	sent := m.meet(a, b, "a secret")
+	var deleted ops.Receipt
+	var o ops.Offered
+	m.between("mailbox-"+bob, func() { o = b.lease(bob) }, func() {
+		var err error
+		if deleted, _, err = a.Delete(ops.DeleteRequest{Asker: ops.Asker{As: alice}, Message: string(sent.ID)}); err != nil {
+			t.Error(err)
+		}
+	})
+	if deleted.Position >= o.Position || strings.Contains(o.Text, "a secret") || len(o.Messages) == 1 && o.Messages[0].Body != "" {
+		t.Errorf("it was taken back at %d, and the lease at %d prints %q, %+v", deleted.Position, o.Position, o.Text, o.Messages)
+	}
+}
