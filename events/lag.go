@@ -31,7 +31,8 @@ type Lag struct {
 	// them is ours.
 	Place, LogEnd uint64
 	// Unsent is how many commands were begun and wait for the rest of their events to
-	// be sent, and Undropped how many bodies have yet to go there.
+	// be sent, and Undropped how many bodies have yet to go there:
+	// they were taken back, or their events were never recorded.
 	Unsent, Undropped int
 	// Rebuilding says that it is being made anew beside the one that is read.
 	Rebuilding bool

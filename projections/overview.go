@@ -203,7 +203,7 @@ type ClusterView struct {
 	HeardMS    *int64 `json:"heard_ms"`
 	Waiting    int    `json:"waiting"`    // events that came and are not shown yet
 	Unsent     int    `json:"unsent"`     // commands of which a part is still to be sent
-	Undropped  int    `json:"undropped"`  // redacted texts that the cluster still has
+	Undropped  int    `json:"undropped"`  // texts that no event names any more, or ever did, and that the cluster still has
 	Rebuilding bool   `json:"rebuilding"` // the views are being made anew
 }
 

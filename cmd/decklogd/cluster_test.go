@@ -64,19 +64,20 @@ func (m *machine) ran(args ...string) (code int, stdout, stderr string) {
 }
 
 // diagnosed is a line of the doctor's.
-func (m *machine) diagnosed(check string) (level, says, fix string) {
+func (m *machine) diagnosed(check string, more ...string) (level, says, fix string) {
 	m.Helper()
 	var report struct {
 		Lines []struct{ About, Check, Level, Says, Fix string }
 	}
-	_, out, _ := m.ran("doctor", "--json")
+	about, check, _ := strings.Cut(check, " ")
+	_, out, _ := m.ran(append([]string{"doctor", "--json"}, more...)...)
 	m.read(out, &report)
 	for _, l := range report.Lines {
-		if l.About == "ledger" && l.Check == check {
+		if l.About == about && l.Check == check {
 			return l.Level, l.Says, l.Fix
 		}
 	}
-	m.Fatalf("doctor says nothing of the ledger's %s: %s", check, out)
+	m.Fatalf("doctor says nothing of %s, %s: %s", about, check, out)
 	return
 }
 
@@ -98,9 +99,35 @@ func TestServeOnAClusterSaysHowItStandsAndMendsItsViewsWhileItServes(t *testing.
 	if _, body := m.get(url + "/healthz"); strings.TrimSpace(body) != `{"ok":true}` {
 		t.Errorf("healthz says %s", body)
 	}
-	m.until(url+"/metrics", http.StatusOK, "decklog_cluster_live 1")
-	if level, says, _ := m.diagnosed("cluster"); level != "ok" {
+	if body := m.until(url+"/metrics", http.StatusOK, "decklog_cluster_live 1"); strings.Contains(body, "decklog_commit_commands_count 0\n") ||
+		strings.Contains(body, "decklog_commit_duration_seconds_sum 0\n") {
+		t.Error("sessions joined and a message was sent, and no commit is counted")
+	}
+	if level, says, _ := m.diagnosed("ledger cluster"); level != "ok" {
 		t.Errorf("doctor says %s: %s", level, says)
+	}
+
+	// Only serve opens a cluster. The doctor looks at what this machine has of it, and
+	// asks the serve for the rest.
+	for check, want := range map[string]string{
+		"ledger served": "unix:" + socketOf(views), "ledger file": views, "ledger space": "are free", "ledger log": "", "ledger disk": "local",
+		"ledger cluster": "live", "ledger history": "hold together", "caller now": "",
+	} {
+		if level, says, _ := m.diagnosed(check, "--ledger", cluster); level != "ok" || !strings.Contains(says, want) {
+			t.Errorf("with the cluster's address doctor says of %s %s: %s", check, level, says)
+		}
+	}
+	policy := filepath.Join(filepath.Dir(views), "decklog.toml")
+	if err := os.WriteFile(policy, []byte("[limit]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{cluster, socket} {
+		if level, says, _ := m.diagnosed("policy file", "--ledger", address); level != "fault" || !strings.Contains(says, policy) {
+			t.Errorf("of a faulty policy doctor says %s: %s", level, says)
+		}
+	}
+	if err := os.Remove(policy); err != nil {
+		t.Fatal(err)
 	}
 
 	before, err := os.Stat(views)
@@ -146,8 +173,15 @@ func TestServeOnAClusterSaysHowItStandsAndMendsItsViewsWhileItServes(t *testing.
 	if m.read(out, &failed); code != 1 || failed.Error.Code != "unreachable" {
 		t.Errorf("a second send ends with %d %s%s", code, out, errs)
 	}
-	if level, says, fix := m.diagnosed("cluster"); level != "fault" || !strings.Contains(says, "stale") || fix == "" {
+	if level, says, fix := m.diagnosed("ledger cluster"); level != "fault" || !strings.Contains(says, "stale") || fix == "" {
 		t.Errorf("doctor says %s: %s: %s", level, says, fix)
+	}
+
+	if level, says, _ := m.diagnosed("ledger history"); level != "ok" || strings.Contains(says, "older decklog") {
+		t.Errorf("doctor says of views that are stale %s: %s", level, says)
+	}
+	if level, says, _ := m.diagnosed("ledger removed"); level != "warning" || !strings.Contains(says, "never recorded") {
+		t.Errorf("doctor says of the text of what was not sent %s: %s", level, says)
 	}
 
 	// The machine starts again meanwhile.
@@ -156,6 +190,12 @@ func TestServeOnAClusterSaysHowItStandsAndMendsItsViewsWhileItServes(t *testing.
 		t.Fatal(err)
 	}
 	m.url = cluster
+	if level, says, fix := m.diagnosed("ledger opens"); level != "fault" || !strings.HasPrefix(says, "no_server: ") || !strings.Contains(fix, "decklog serve") {
+		t.Errorf("where nobody serves doctor says %s: %s: %s", level, says, fix)
+	}
+	if level, says, _ := m.diagnosed("ledger file"); level != "ok" || !strings.Contains(says, views) {
+		t.Errorf("where nobody serves doctor says %s: %s", level, says)
+	}
 	_, url, socket = m.served()
 	m.url = socket
 	m.readsStale(url, id)
@@ -172,6 +212,9 @@ func TestServeOnAClusterSaysHowItStandsAndMendsItsViewsWhileItServes(t *testing.
 	}
 }
 
+// socketOf is where the serve listens that has these views.
+func socketOf(views string) string { return filepath.Join(filepath.Dir(views), "decklog.sock") }
+
 // readsStale finds that what is there is shown, with the word that it may be old.
 func (m *machine) readsStale(url, id string) {
 	m.Helper()
@@ -186,6 +229,24 @@ func (m *machine) readsStale(url, id string) {
 	peers := m.with("DECKLOG_AS="+bob).connect("").call("decklog_peers", map[string]any{})
 	if !strings.HasPrefix(peers.text, "stale: ") || peers.isError || peers.data != nil && at(peers.data, "stale") != true {
 		m.Errorf("the tool says %+v", peers)
+	}
+	// Whoever goes by an answer must know that it may be old: most of all who is told
+	// that it may answer.
+	for _, asked := range [][]string{{"turn", id, "--as", bob}, {"statusline", "--as", bob}} {
+		var said struct{ Stale bool }
+		code, out, errs := m.ran(append(asked, "--json")...)
+		if m.read(out, &said); code != 0 || !said.Stale || strings.Count(errs, "stale: ") != 1 || !strings.HasPrefix(errs, "stale: ") {
+			m.Errorf("%s is %d %s, and says %s", asked, code, out, errs)
+		}
+	}
+	for _, asked := range [][]string{{"export", "--format", "cloudevents"}, {"events"}} {
+		if code, out, errs := m.ran(asked...); code != 0 || !strings.Contains(out, id) || !strings.HasPrefix(errs, "stale: ") {
+			m.Errorf("%s is %d %s, and says %s", asked, code, out, errs)
+		}
+	}
+	turn := m.with("DECKLOG_AS="+bob).connect("").call("decklog_turn", map[string]any{"thread": id})
+	if !strings.HasPrefix(turn.text, "stale: ") || turn.isError || turn.data != nil && at(turn.data, "stale") != true {
+		m.Errorf("the tool says %+v", turn)
 	}
 	secret, err := token.OfMachine(filepath.Join(m.dir, "ledger"))
 	if err != nil {
@@ -205,5 +266,64 @@ func (m *machine) readsStale(url, id string) {
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&health); err != nil || !health.Stale || health.Cluster.Live || health.Cluster.Code != "unreachable" || health.Cluster.Fix == "" || answer.Header.Get("Decklog-Stale") != "true" {
 		m.Errorf("health is %+v, %v", health, err)
+	}
+}
+
+// hears tells when something is written that says this.
+type hears struct {
+	says  string
+	heard chan struct{}
+}
+
+func (h hears) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), h.says) {
+		select {
+		case h.heard <- struct{}{}:
+		default:
+		}
+	}
+	return len(b), nil
+}
+
+// Two homes on one host are two machines of a ledger, with one name unless they are
+// given others. Each says so by itself, and a token of one is none of the other.
+func TestTwoServesOfOneNameSaySoAndHaveTokensOfTheirOwn(t *testing.T) {
+	double, err := esdbdouble.Start(esdbdouble.NewLog(), esdbdouble.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(double.Stop)
+	var machines [2]*machine
+	var logs [2]hears
+	var urls [2]string
+	for i := range machines {
+		m := aboard(t).with("DECKLOG_DEVICE=deck")
+		m.url = double.URL() + "&views=" + filepath.Join(m.dir, "ledger", "views.db")
+		logs[i] = hears{"another machine goes by this one's name", make(chan struct{}, 1)}
+		_, url, socket := m.logged(logs[i])
+		m.url, urls[i], machines[i] = socket, url, m
+	}
+	for i, m := range machines {
+		select {
+		case <-logs[i].heard:
+		case <-t.Context().Done():
+			t.Fatal("nothing is logged")
+		}
+		if level, says, fix := m.diagnosed("ledger name"); level != "warning" || !strings.Contains(says, "deck") || !strings.Contains(fix, "DECKLOG_DEVICE") {
+			t.Errorf("doctor says %s: %s: %s", level, says, fix)
+		}
+	}
+	secret, err := token.OfMachine(filepath.Join(machines[0].dir, "ledger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := machines[1].with("DECKLOG_TOKEN=" + secret)
+	away.url = urls[1]
+	code, out, errs := away.ran("peers", "--json")
+	var failed struct {
+		Error struct{ Code, Message string }
+	}
+	if away.read(out, &failed); code != 1 || failed.Error.Code != "bad_token" || !strings.Contains(failed.Error.Message, "no token of this machine, deck:") {
+		t.Errorf("with a token of the other machine it is %d %s%s", code, out, errs)
 	}
 }

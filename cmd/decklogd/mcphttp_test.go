@@ -20,9 +20,15 @@ import (
 // test. One that the test did not end itself has to end well.
 func (m *machine) served() (server *exec.Cmd, http, socket string) {
 	m.Helper()
+	return m.logged(io.Discard)
+}
+
+// logged is served, with what the server logs.
+func (m *machine) logged(log io.Writer) (server *exec.Cmd, http, socket string) {
+	m.Helper()
 	server = m.command("decklog", "serve", "--listen", "127.0.0.1:0", "--json", "--quiet")
 	var stderr bytes.Buffer
-	server.Stderr = &stderr
+	server.Stderr = io.MultiWriter(&stderr, log)
 	stdout, err := server.StdoutPipe()
 	if err != nil {
 		m.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"decklog/cmd/internal/surroundings"
 	"decklog/events"
 	"decklog/internal/cli"
+	"decklog/internal/esdb"
 	"decklog/internal/failure"
 	"decklog/internal/notes"
 	"decklog/internal/ops"
@@ -22,8 +23,14 @@ import (
 // commandLine is decklog's own command line, for a ledger that is served.
 func commandLine(args []string) int {
 	env := program.Env(release)
-	env.Args, env.Open = args, open
+	env.Args, env.Open, env.Views = args, open, viewsOf
 	return cli.Main(env)
+}
+
+// viewsOf is what this machine has of a ledger in a cluster.
+func viewsOf(url string) (file, shown string, err error) {
+	address, err := esdb.Parse(url)
+	return address.Views, address.Shown(), err
 }
 
 // open gives the operations on the ledger at any address.

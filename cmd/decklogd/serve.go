@@ -128,16 +128,19 @@ func (s *serving) openLedger() error {
 		return failure.New("bad_ledger", "serve a ledger in a file: --ledger sqlite:PATH", errors.New("a ledger in memory cannot be served"))
 	}
 	s.folder = filepath.Dir(file)
-	s.desk, _, err = surroundings.OpenFile(file, s.env, sqlite.Grouped(sqlite.DefaultGroups), sqlite.OnCommit(func(members, events int, took time.Duration) {
-		if s.metrics != nil {
-			s.metrics.Commit(members, events, took)
-		}
-	}))
+	s.desk, _, err = surroundings.OpenFile(file, s.env, sqlite.Grouped(sqlite.DefaultGroups), sqlite.OnCommit(s.committed))
 	if err != nil {
 		return err
 	}
 	s.desk.Hub = ops.NewHub(s.desk.Ledger)
 	return nil
+}
+
+// committed counts a commit of this process; none before there is anything to count with.
+func (s *serving) committed(commands, events int, took time.Duration) {
+	if s.metrics != nil {
+		s.metrics.Commit(commands, events, took)
+	}
 }
 
 // openCluster opens a ledger in EventStoreDB. What this machine has of its own,
@@ -153,7 +156,7 @@ func (s *serving) openCluster() error {
 	s.env.World.Fleet = s.fleet
 	ledger, err := esdb.Open(address, projections.Project,
 		esdb.Prepare(ops.Refold), esdb.Hear(s.fleet.Hear),
-		esdb.Apply(ops.Rings(func() bell.Bells { return s.env.World.Bells })), esdb.Told(s.away),
+		esdb.Apply(ops.Rings(func() bell.Bells { return s.env.World.Bells })), esdb.Told(s.away), esdb.OnCommit(s.committed),
 		esdb.MirrorWith(sqlite.Grouped(sqlite.DefaultGroups)))
 	if err != nil {
 		return err
@@ -176,11 +179,15 @@ func (s *serving) away(why error) {
 // untold logs what keeps this machine from telling the others of its sessions, or them
 // from being told apart.
 func (s *serving) untold(err error) {
+	if f := failure.Of(err); err != nil && f.Code == "same_name" {
+		s.log.Warn("another machine goes by this one's name", "error", err, "fix", f.Fix)
+		return
+	}
 	if err != nil {
 		s.log.Warn("what is seen of the sessions here may not reach the other machines", "error", err, "fix", failure.Of(err).Fix)
 		return
 	}
-	s.log.Info("the other machines are told again of the sessions here")
+	s.log.Info("the other machines are told of the sessions here, and each has a name of its own")
 }
 
 // run serves. What it needs beside the ledger is made before anybody is let in.
@@ -194,8 +201,12 @@ func (s *serving) run(ctx context.Context) error {
 		View: s.desk.Ledger.View, Now: s.env.World.Now, Lag: s.desk.Lag, Size: s.size, Routes: slices.Collect(maps.Keys(rules)),
 		Version: s.env.Version.Version, Commit: s.env.Version.Commit, Go: s.env.Version.Go,
 	})
+	shared := ""
+	if s.fleet != nil {
+		shared = s.env.World.Device
+	}
 	s.guard = serve.NewGuard(serve.GuardConfig{
-		Tokens: s.tokens, Now: s.env.World.Now, Hosts: strings.FieldsFunc(s.hosts, func(r rune) bool { return r == ',' }), Log: s.log,
+		Machine: shared, Tokens: s.tokens, Now: s.env.World.Now, Hosts: strings.FieldsFunc(s.hosts, func(r rune) bool { return r == ',' }), Log: s.log,
 		Served: func(method, route string, status int, took time.Duration) {
 			s.metrics.Request(route, method, status, took)
 		},

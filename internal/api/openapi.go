@@ -286,7 +286,7 @@ func (d *document) answers(r *Route) (object, error) {
 	switch {
 	case r.Receipt:
 		is = object{"type": "object", "required": []string{"receipt"}, "properties": object{"receipt": out}}
-	case r.Reads():
+	case r.Shows():
 		is = object{"allOf": []any{out, object{"type": "object", "properties": object{"stale": object{"const": true, "description": stale}}}}}
 		headers = object{StaleHeader: object{"description": stale, "schema": object{"const": true}}}
 	}

@@ -20,6 +20,9 @@ const StaleHeader = "Decklog-Stale"
 // Reads says whether a route only looks.
 func (r *Route) Reads() bool { return r.Access == Read }
 
+// Shows says whether an answer of a route is a view, which may be stale.
+func (r *Route) Shows() bool { return r.Reads() || r.Weighs }
+
 // Names lists the fields of a request in their order.
 func (r *Route) Names() []string {
 	names := Names(r.In)

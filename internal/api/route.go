@@ -40,6 +40,9 @@ type Route struct {
 	// Receipt says that what changed is answered as {"receipt": ...}; else the
 	// answer is the view itself.
 	Receipt bool
+	// Weighs says that the answer is a view, although something may be changed for it:
+	// who goes by it must be told where it is stale.
+	Weighs bool
 	// Stream says that the answer is a stream: of server-sent events or of lines.
 	Stream  bool
 	In, Out reflect.Type

@@ -26,7 +26,7 @@ var (
 	Delete = changes("DELETE", "/v1/messages/{message}", "delete", conversation, "Takes an own message back: its text goes, its events stay.", ops.Operations.Delete)
 	Alert  = changes("POST", "/v1/alerts", "alert", conversation, "Begins a thread with an alert, as a bot or a person.", ops.Operations.Alert)
 	Ack    = changes("POST", "/v1/messages/{message}/ack", "ack", conversation, "Says that one acts on a message, or has no input.", ops.Operations.Ack)
-	Turn   = enter(Route{Name: "turn", Method: "POST", Path: "/v1/threads/{thread}/turn", Group: conversation, Access: Write,
+	Turn   = enter(Route{Name: "turn", Method: "POST", Path: "/v1/threads/{thread}/turn", Group: conversation, Access: Write, Weighs: true,
 		Does: "Asks whether the caller may answer in a thread. With block it acks where that is due, waits, and reads the thread again."},
 		func(ctx context.Context, desk ops.Operations, q TurnRequest) (ops.TurnAnswer, *commands.Refusal, error) {
 			ctx, cancel := Bounded(ctx, q.Within)

@@ -49,6 +49,7 @@ body; ` + "`decklog thread`" + ` joins them. With --follow it goes on as events 
 				if err != nil {
 					return err
 				}
+				r.sees()
 				if refusal != nil {
 					return r.refused(refusal)
 				}

@@ -30,6 +30,9 @@ type Env struct {
 	// LedgerFile is the file of the ledger at an address, without opening it; empty
 	// for one in memory.
 	LedgerFile func(url string) (string, error)
+	// Views is the file of what this machine has of a ledger in a cluster, and its
+	// address as it may be printed. Nil in a program that knows no cluster.
+	Views func(url string) (file, shown string, err error)
 	// Folder is where the bells and the notes of the ledger at an address lie; empty
 	// for one that has none on this machine.
 	Folder func(url string) (string, error)

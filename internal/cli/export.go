@@ -61,8 +61,12 @@ event that was there when it began; to go on, begin behind the highest sequence.
 
 func (r *run) export(batch int) error {
 	first, there, err := ops.First(r.ops)
-	if err != nil || !there && r.str("from")+r.str("to") == "" {
+	if err != nil {
 		return err
+	}
+	if !there && r.str("from")+r.str("to") == "" {
+		r.sees()
+		return nil
 	}
 	source := cloudevents.Source(first)
 	out := exporter{run: r, batch: batch}
@@ -79,6 +83,7 @@ func (r *run) export(batch int) error {
 	if err != nil {
 		return err
 	}
+	r.sees()
 	if refusal != nil {
 		return r.refused(refusal)
 	}

@@ -73,7 +73,9 @@ Usage: decklog COMMAND [flags] [-- BODY]
   decklog peers                                    # who else does
   decklog send --to SESSION --intent request -- "Which commit fixed the lease test?"
 
-Every command has --json, --ledger URL, --as WHO and --help; but top has no --json.
+Every command has --help. All but top have --json; all but copy and engine-check, which
+are given addresses as arguments, have --ledger URL; all but copy, engine-check and top have
+--as WHO.
 Exit codes: 0 done, 1 failed, 2 flags that cannot be parsed, 3 refused, 4 still pending.
 `)
 }

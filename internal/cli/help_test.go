@@ -3,9 +3,13 @@ package cli
 import (
 	"bytes"
 	"flag"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"decklog/events"
+	"decklog/projections"
 )
 
 // general are the flags that every command has, of which its usage need not speak.
@@ -69,6 +73,47 @@ func TestTheHelpOfTokenSaysForWhomOneSpeaks(t *testing.T) {
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it lacks %q", want)
+		}
+	}
+}
+
+// What is said of every command is true of each, but for those that are named.
+func TestTheOverviewNamesTheCommandsThatLackAFlagOfAll(t *testing.T) {
+	var b strings.Builder
+	overview(&b)
+	_, says, _ := strings.Cut(b.String(), "Every command has --help. ")
+	lacking := map[string][]string{}
+	for _, m := range regexp.MustCompile(`[Aa]ll but ([^.;]*?) have --([a-z]+)`).FindAllStringSubmatch(strings.ReplaceAll(says, "\n", " "), -1) {
+		names, _, _ := strings.Cut(m[1], ", which")
+		lacking[m[2]] = strings.Split(strings.ReplaceAll(names, " and ", ", "), ", ")
+	}
+	for _, c := range All() {
+		if c.Hidden {
+			continue
+		}
+		for _, flag := range []string{"json", "ledger", "as"} {
+			named := slices.Contains(lacking[flag], c.Name)
+			if lacks := slices.Contains(c.Without, flag); lacks != named {
+				t.Errorf("%s lacks --%s: %t; the overview says so: %t", c.Name, flag, lacks, named)
+			}
+		}
+	}
+}
+
+// The evidence of a session is of a machine, and of some age, whether a process is
+// recorded or not.
+func TestThePeersTextNamesTheMachineAndTheAgeOfTheEvidence(t *testing.T) {
+	age, left := int64(40_500), events.Time(1)
+	for _, c := range []struct {
+		p    projections.Peer
+		says string
+	}{
+		{projections.Peer{Device: "deck-b", Evidence: "joined on deck-b, no process recorded", EvidenceAgeMS: &age}, "on deck-b: joined on deck-b, no process recorded; seen 40s ago"},
+		{projections.Peer{Device: "deck-b", Evidence: "left: ended", EvidenceAgeMS: &age, Left: &left}, "on deck-b: left: ended 40s ago"},
+		{projections.Peer{Evidence: "its process runs"}, "its process runs"},
+	} {
+		if got := evidence(c.p); got != c.says {
+			t.Errorf("%q, want %q", got, c.says)
 		}
 	}
 }

@@ -105,11 +105,18 @@ func (r *run) answer(receipt any, refusal *commands.Refusal, err error, say func
 	return r.printf("%s\n", say())
 }
 
-// show prints a view.
-func (r *run) show(view any, refusal *commands.Refusal, err error, say func() error) error {
-	if l, tells := r.ops.(interface{ Stale() bool }); tells && err == nil && !r.stale && l.Stale() {
+// sees says so where what was just looked at is stale, unless that was said already.
+func (r *run) sees() {
+	if l, tells := r.ops.(interface{ Stale() bool }); tells && !r.stale && l.Stale() {
 		r.stale = true
 		complain(r.Stderr, "stale: what is shown may lack what was recorded elsewhere; decklog doctor says why\n")
+	}
+}
+
+// show prints a view.
+func (r *run) show(view any, refusal *commands.Refusal, err error, say func() error) error {
+	if err == nil {
+		r.sees()
 	}
 	switch {
 	case err != nil:

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"strings"
+	"time"
 
 	"decklog/events"
 	"decklog/internal/ops"
@@ -107,7 +108,8 @@ func peers() *Command {
 		Name: "peers", Group: "sessions", Usage: "[--session ID] [--repo R] [--harness H] [--at MOMENT] [--at-least POSITION]",
 		Short: "who takes part, and how that is known",
 		Long: `Lists the sessions that take part, with the evidence of their presence and its age:
-live is what is known of the process, busy and idle what its hooks noted last. A
+live is what is known of the process, busy and idle what its hooks noted last. The
+machine is the one that the session joined on, and only there can its process be seen. A
 title or a branch is no address: send to the full session id, or to @name.`,
 		Examples: []string{`decklog peers --repo .`, `decklog peers --session 5d0c33e1 --json`},
 		Flags: func(f *flag.FlagSet, r *run) {
@@ -134,8 +136,8 @@ title or a branch is no address: send to the full session id, or to @name.`,
 				var b strings.Builder
 				fmt.Fprintf(&b, "%s, as of position %d\n", plural(len(view.Peers), "session"), view.At)
 				for _, p := range view.Peers {
-					fmt.Fprintf(&b, "%s  %-11s %-4s %s%s\n    %s; %d waiting; %s\n", p.Session, or(flat(p.Harness), "-"), presence(p),
-						flat(or(p.Repo, p.Cwd)), seat(p), strings.TrimSpace(or(flat(p.Branch), "no branch")+" "+flat(clip(p.Title, 80))), p.Waiting, p.Evidence)
+					fmt.Fprintf(&b, "%s  %-11s %-4s %s%s\n    %s; %d waiting\n    %s\n", p.Session, or(flat(p.Harness), "-"), presence(p),
+						flat(or(p.Repo, p.Cwd)), seat(p), strings.TrimSpace(or(flat(p.Branch), "no branch")+" "+flat(clip(p.Title, 80))), p.Waiting, evidence(p))
 				}
 				return r.write([]byte(render.Terminal(b.String())))
 			})
@@ -161,6 +163,23 @@ func presence(p projections.Peer) string {
 		return "busy"
 	}
 	return "idle"
+}
+
+// evidence says what a session's presence is known by, of which machine, and how old
+// that is.
+func evidence(p projections.Peer) string {
+	says := p.Evidence
+	if p.EvidenceAgeMS != nil {
+		age := (time.Duration(*p.EvidenceAgeMS) * time.Millisecond).Truncate(time.Second)
+		if p.Left == nil {
+			says += "; seen"
+		}
+		says += fmt.Sprintf(" %s ago", age)
+	}
+	if p.Device != "" {
+		says = "on " + flat(p.Device) + ": " + says
+	}
+	return says
 }
 
 func seat(p projections.Peer) string {

@@ -35,11 +35,14 @@ In Claude Code's settings.json:
 			if err != nil {
 				complain(r.Stderr, "decklog statusline: %v\n", err)
 			}
+			if err == nil {
+				r.sees()
+			}
 			if r.json {
-				return r.document(struct {
+				return r.document(ops.Seen(struct {
 					ops.StatusView
 					Line string `json:"line"`
-				}{view, statusLine(view)})
+				}{view, statusLine(view)}, r.stale))
 			}
 			if line := statusLine(view); line != "" {
 				return r.printf("%s\n", line)

@@ -33,6 +33,10 @@ a token of its own making could act as anybody. Who can read the file serve.toke
 ledger's folder needs no other on this machine: it is this machine's own, and a serve
 believes it about who calls.
 
+Tokens are of one machine, not of the ledger: where several machines serve a ledger in a
+cluster, each knows only those that were made on it. So make one on each machine whose
+doors are to be used; what is revoked on one says nothing to the others.
+
 Give it to a program in the variable DECKLOG_TOKEN, to the dashboard in its form, and to
 anything else as a header: Authorization: Bearer TOKEN. Treat it like a password.`,
 		Examples: []string{

@@ -58,8 +58,12 @@ type Patient struct {
 	LedgerFile string
 	LedgerErr  error
 	// Served is the address of a ledger that a `decklog serve` has: then its files
-	// are the server's to look after.
-	Served     string
+	// are the server's to look after, unless LedgerFile names them.
+	Served string
+	// Cluster is the address, as it may be printed, of a ledger in a cluster that is
+	// looked at on this machine: LedgerFile are its views then, and Served is where the
+	// `decklog serve` of this machine listens.
+	Cluster    string
 	PolicyName string
 	Asker      ops.Asker
 	// Open opens the ledger. It is called only when its file is there.

@@ -294,9 +294,10 @@ func TestTheDoctorSaysHowALedgerStandsTowardsItsCluster(t *testing.T) {
 		{projections.ClusterView{Live: true}, "cluster", OK, "live"},
 		{projections.ClusterView{Says: "it is away", Fix: "start it", BehindMS: &ms}, "cluster", Fault, "by up to 1m30s: it is away"},
 		{projections.ClusterView{Says: "it is away", Fix: "start it"}, "cluster", Fault, "nobody knows since when: it is away"},
+		{projections.ClusterView{Says: "it is away", Fix: "start it", Undropped: 1}, "removed", Warning, "wait to be removed: they were taken back, or their messages were never recorded"},
 		{projections.ClusterView{Live: true, Rebuilding: true}, "rebuild", OK, "anew"},
 		{projections.ClusterView{Live: true, Unsent: 2}, "unsent", Warning, "2 commands"},
-		{projections.ClusterView{Live: true, Undropped: 3}, "redacted", Warning, "3 texts"},
+		{projections.ClusterView{Live: true, Undropped: 3}, "removed", Warning, "3 texts that no message has"},
 	} {
 		var lines part
 		(&examination{}).cluster(&lines, &c.view)

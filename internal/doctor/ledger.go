@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"time"
 
+	"decklog/internal/ops"
 	"decklog/internal/policyfile"
 	"decklog/projections"
 )
@@ -29,8 +30,10 @@ func (x *examination) examineLedger() (p part) {
 		p.say(about, "address", Fault, fix, "%s", says)
 		return p
 	}
-	if x.Served != "" {
-		p.say(about, "served", OK, "", "by %s; its files are looked at on its machine, with the ledger's own address", x.Served)
+	if x.Cluster != "" {
+		p.say(about, "served", OK, "", "%s, on this machine by %s", x.Cluster, x.Served)
+	} else if x.Served != "" {
+		p.say(about, "served", OK, "", "by %s; its files are looked at on its machine, with the ledger's own address: decklog doctor --ledger URL", x.Served)
 		x.open(&p)
 		return p
 	}
@@ -41,13 +44,19 @@ func (x *examination) examineLedger() (p part) {
 	info, err := os.Stat(x.LedgerFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if x.Cluster != "" {
+			p.say(about, "file", OK, "", "%s, the views, is made by decklog serve", x.LedgerFile)
+			x.space(&p)
+			x.open(&p)
+			return p
+		}
 		p.say(about, "file", OK, "", "%s is made on first use", x.LedgerFile)
 		x.space(&p)
 		return p
 	case err != nil:
 		p.say(about, "file", Fault, "make it readable and writable for you", "%v", err)
 		return p
-	case info.Mode().IsRegular() && info.Size() == 0:
+	case info.Mode().IsRegular() && info.Size() == 0 && x.Cluster == "":
 		p.say(about, "file", OK, "", "%s is empty, and filled on first use", x.LedgerFile)
 		return p
 	}
@@ -133,7 +142,7 @@ func (x *examination) open(p *part) {
 	}
 	found, err := o.Examine(x.Asker)
 	switch {
-	case x.Served != "": // its disk is its server's
+	case x.Served != "" && x.Cluster == "", found.Journal == "" && x.Cluster != "": // its disk is its server's, or it did not say
 	case found.Journal != "" && found.Journal != "wal":
 		p.say("ledger", "disk", Warning, "move it to a local disk (DECKLOG_LEDGER), and leave the old one alone",
 			"its file system may be shared with other machines: it is kept with the journal mode %q, which is slower, and only one machine may use it", found.Journal)
@@ -141,6 +150,9 @@ func (x *examination) open(p *part) {
 		p.say("ledger", "disk", OK, "", "local")
 	}
 	x.cluster(p, found.Cluster)
+	if found.Namesake != "" {
+		p.say("ledger", "name", Warning, ops.NamesakeFix, "another machine that serves this ledger goes by the name of this one, %s: sessions without a process are taken for those of both", found.Namesake)
+	}
 	if err != nil {
 		says, fix := x.Explain(err)
 		p.say("ledger", "opens", Fault, fix, "%s", says)
@@ -149,7 +161,7 @@ func (x *examination) open(p *part) {
 	switch {
 	case len(found.Faults) > 0:
 		p.say("ledger", "history", Fault, "keep a copy of the ledger, and see all of it: decklog verify", "position %d: %s", found.Faults[0].Position, found.Faults[0].What)
-	case found.Stale:
+	case found.Outdated:
 		p.say("ledger", "history", OK, "", "%d events; the next command folds the views anew, since an older decklog made them", found.Position)
 	default:
 		p.say("ledger", "history", OK, "", "%d events, of which the last %d hold together; for all: decklog verify", found.Position, found.Checked)
@@ -176,7 +188,11 @@ func (x *examination) cluster(p *part, c *projections.ClusterView) {
 		p.say("ledger", "unsent", Warning, "nothing, while it is only for moments; else see that the cluster takes appends, and keep the folder of the views", "%d commands are recorded in part, and the rest is still to be sent", c.Unsent)
 	}
 	if c.Undropped > 0 {
-		p.say("ledger", "redacted", Warning, "see that the user of the ledger's address may delete streams; they go by themselves then", "%d texts that were taken back are still in the cluster", c.Undropped)
+		fix := "see that the user of the ledger's address may delete streams; they go by themselves then"
+		if !c.Live {
+			fix = "nothing by itself: they go when the cluster is here again"
+		}
+		p.say("ledger", "removed", Warning, fix, "%d texts that no message has are still in the cluster, and wait to be removed: they were taken back, or their messages were never recorded", c.Undropped)
 	}
 }
 
@@ -184,7 +200,7 @@ func (x *examination) cluster(p *part, c *projections.ClusterView) {
 func (x *examination) caller() (p part) {
 	const about, check = "caller", "now"
 	switch {
-	case x.ledger == nil || x.ledger.Stale:
+	case x.ledger == nil || x.ledger.Outdated:
 	case x.ledger.Nobody != nil:
 		p.say(about, check, Warning, x.ledger.Nobody.Fix, "%s", x.ledger.Nobody.Message)
 	case x.ledger.Session != nil:
@@ -214,13 +230,18 @@ func orBy(harness string) string {
 // policy compares the file with what is in force.
 func (x *examination) policy() (p part) {
 	const about, check = "policy", "file"
-	if x.LedgerFile == "" {
+	folder := x.Place.Ledger
+	switch {
+	case x.LedgerFile != "":
+		folder = filepath.Dir(x.LedgerFile)
+	case x.Served == "" || folder == "":
 		return p
 	}
-	file := filepath.Join(filepath.Dir(x.LedgerFile), x.PolicyName)
+	file := filepath.Join(folder, x.PolicyName)
 	read, faults, err := policyfile.Load(file)
 	inForce := x.ledger != nil && x.ledger.Policy != nil
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && x.LedgerFile == "": // it may lie elsewhere than the socket
 	case errors.Is(err, fs.ErrNotExist):
 		p.say(about, check, OK, "", "there is none beside the ledger; see what is in force: decklog policy show")
 	case err != nil:

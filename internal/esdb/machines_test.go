@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -252,6 +254,39 @@ func TestWhatNamesAPolicyWaitsUntilItIsKnownWhereItLies(t *testing.T) {
 }
 
 // The same id in two streams is two machines that were given one command at once.
+// A commit is what a machine appended itself: once for each command, with all that it
+// appended, however often it was decided; never what another machine brings.
+func TestACommandIsTheCommitOfTheMachineThatAppendedIt(t *testing.T) {
+	c := start(t, esdbdouble.Config{})
+	type commit struct{ commands, events int }
+	commits := func(folder string) (*Ledger, *[]commit) {
+		var seen []commit
+		return c.open(folder, count, quick, OnCommit(func(commands, events int, took time.Duration) {
+			if took <= 0 {
+				t.Errorf("a commit took %s", took)
+			}
+			seen = append(seen, commit{commands, events})
+		})), &seen
+	}
+	here, ours := commits(t.TempDir())
+	there, theirs := commits(t.TempDir())
+	must(t, once(here, note("a", "1"), note("b", "2")))
+	reaches(t, there, 2)
+	c.Inject(esdbdouble.Fault{Call: esdbdouble.Append, Stream: "dl.a", Point: esdbdouble.Commit, Effect: esdbdouble.Do(func() {
+		must(t, once(there, note("a", "between"))) // so that this machine decides anew
+	})})
+	must(t, once(here, note("a", "3")))
+	must(t, once(here, note("a", "3"))) // it is recorded already
+	must(t, here.Update(func(events.Tx) error { return nil }))
+	reaches(t, there, 4)
+	if want := []commit{{1, 2}, {1, 1}}; !slices.Equal(*ours, want) {
+		t.Errorf("here were %v, not %v", *ours, want)
+	}
+	if want := []commit{{1, 1}}; !slices.Equal(*theirs, want) {
+		t.Errorf("there were %v, not %v", *theirs, want)
+	}
+}
+
 func TestOfTwoEventsWithOneIDTheFirstCounts(t *testing.T) {
 	c := start(t, esdbdouble.Config{})
 	here, there := c.open(t.TempDir(), count), c.open(t.TempDir(), count)

@@ -186,7 +186,7 @@ func (l *Ledger) Publish(ctx context.Context, said []byte) error {
 	select {
 	case <-l.checked:
 	default: // it may be another ledger's cluster that answers
-		return unreachable(errors.New("tell the other machines: the cluster has not answered yet"))
+		return unreachable(errors.New("the cluster has not answered yet"))
 	}
 	e := client.EventData{EventID: uuid.New(), EventType: toldType, ContentType: client.ContentTypeJson, Data: said}
 	if err := fits(sizeOf(e), "what this machine tells"); err != nil {

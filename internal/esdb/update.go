@@ -40,6 +40,7 @@ type unit struct {
 	landed  map[events.EventID]events.Recorded // what the mirror has of this unit
 	bodies  map[string]bool                    // the streams that it made, and whether an event has come that names them
 	outbox  string                             // its entry there
+	took    time.Duration                      // to send it and to see it, in all
 
 	noted  []outgoing // what is in it
 	before *unit      // what is left of the same command, whose place this one takes
@@ -67,6 +68,9 @@ func (l *Ledger) Update(fn func(events.Tx) error) error {
 	err := u.update(fn)
 	if !errors.Is(err, events.ErrUnknown) {
 		u.dropOrphans()
+	}
+	if err == nil && len(u.landed) > 0 && l.onCommit != nil {
+		l.onCommit(1, len(u.landed), u.took)
 	}
 	return err
 }
@@ -353,6 +357,8 @@ func (u *unit) send() (again bool, err error) {
 		out, again = out[:i+1], true
 	}
 	l := u.l
+	began := time.Now()
+	defer func() { u.took += time.Since(began) }()
 	defer u.drift()
 	defer l.forget(u.out)
 	if err := u.putOut(out); err != nil {

@@ -405,7 +405,7 @@ func sayPeers(v projections.PeersView) listing {
 			}
 		}
 		l.entries = append(l.entries, entry{id: string(p.Session), line: tag("decklog-peer", "session", string(p.Session), "seat", seatName(p.Seat), "person", p.Person,
-			"harness", p.Harness, "presence", presence, "repo", p.Repo, "cwd", p.Cwd, "branch", p.Branch, "title", p.Title, "waiting", strconv.Itoa(p.Waiting), "evidence", p.Evidence)})
+			"harness", p.Harness, "presence", presence, "repo", p.Repo, "cwd", p.Cwd, "branch", p.Branch, "title", p.Title, "machine", p.Device, "waiting", strconv.Itoa(p.Waiting), "evidence", p.Evidence)})
 	}
 	return l
 }

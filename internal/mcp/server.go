@@ -150,6 +150,7 @@ type tool struct {
 	name, title, about string
 	away               string // what it is about where nothing comes by itself; empty: the same
 	readOnly           bool
+	weighs             bool // it is gone by what it says, although it may change something
 	idempotent         bool // the same again changes nothing more
 	needed             bool // it is wanted in the model's context from the start
 	example            string
@@ -267,7 +268,7 @@ func (s *Server) run(ctx context.Context, v *visit, t tool, claims ops.Claims, g
 	defer func() { done(err) }()
 	c := &call{Server: s, visit: v, ctx: ctx, ops: desk, claims: claims}
 	a, err = t.run(c, given)
-	if l, tells := desk.(interface{ Stale() bool }); tells && err == nil && t.readOnly && !a.isError && l.Stale() {
+	if l, tells := desk.(interface{ Stale() bool }); tells && err == nil && (t.readOnly || t.weighs) && !a.isError && l.Stale() {
 		a.text = "stale: this may lack what was recorded elsewhere; decklog doctor says why\n\n" + a.text
 		if a.data != nil {
 			a.data = ops.Seen(a.data, true)

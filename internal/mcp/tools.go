@@ -53,7 +53,7 @@ func tools() []tool {
 			example: `decklog_ack {"message":"MESSAGE","ack":"act"}`,
 		}, (*call).ack),
 		define(tool{
-			name: "decklog_turn", title: "May I answer?", idempotent: true,
+			name: "decklog_turn", title: "May I answer?", idempotent: true, weighs: true,
 			about:   "Ask whether you may answer in a thread, and when: others may come first, or be writing. With block it acks where that is due, waits, and gives the thread as it then is: read it before you write.",
 			example: `decklog_turn {"thread":"THREAD","block":true}`,
 		}, (*call).turn),

@@ -31,7 +31,7 @@ func newCluster(m *Metrics) *cluster {
 		place:                desc("place_bytes", "How far the views are in the cluster's log, in that log's bytes."),
 		log:                  desc("log_bytes", "Where the cluster's log ended when it was last asked, in its bytes, whoever wrote there; absent before it first answered."),
 		unsent:               desc("unsent_commands", "Commands of which a part is recorded and the rest is still to be sent, or that are being sent."),
-		undropped:            desc("undropped_bodies", "Bodies that were taken back and that the cluster still has."),
+		undropped:            desc("undropped_bodies", "Bodies that were taken back, or whose events were never recorded, and that the cluster still has."),
 		rebuilding:           desc("rebuilding", "Whether the views are being made anew: 1 or 0."),
 		connected:            desc("connections_total", "Connections to the cluster that this process began"+sinceStart),
 		subscriptionsDropped: desc("subscriptions_dropped_total", "How often the subscription by which the views are told ended"+sinceStart),

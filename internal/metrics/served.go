@@ -34,12 +34,13 @@ func newServed() served {
 	s := served{
 		commitTime: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "decklog_commit_duration_seconds",
-			Help: "Time that a commit of this process took, from the beginning of its transaction until it was durable.",
-			// One sync takes a third of a millisecond to a hundred.
-			Buckets: []float64{.0005, .001, .002, .004, .008, .016, .032, .064, .125, .25, .5, 1, 2.5, 5},
+			Help: "Time that a commit of this process took until it was durable; in a cluster, from its first append until the views had all of it.",
+			// One sync takes a third of a millisecond to a hundred; a cluster may be waited
+			// for as long as a request is.
+			Buckets: []float64{.0005, .001, .002, .004, .008, .016, .032, .064, .125, .25, .5, 1, 2.5, 5, 10, 20},
 		}),
 		commitCommands: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "decklog_commit_commands", Help: "Commands that became durable together in one commit of this process.",
+			Name: "decklog_commit_commands", Help: "Commands that became durable together in one commit of this process; in a cluster each is one by itself.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 9),
 		}),
 		commitEvents: prometheus.NewHistogram(prometheus.HistogramOpts{

@@ -17,11 +17,15 @@ type Examined struct {
 	// Cluster is how it stands towards the cluster that it lies in; nil where it lies in
 	// none.
 	Cluster *projections.ClusterView
-	// Stale says that the views were folded by an older program: the next command
-	// folds them anew. Nothing below the tail was looked at then.
-	Stale   bool
-	Checked int     // events of the tail
-	Faults  []Fault // found in the tail
+	// Namesake is the name of this machine where another one of the ledger goes by it too;
+	// else empty.
+	Namesake string
+	// Outdated says that the views were folded by an older program: the next command
+	// folds them anew. Nothing below the tail was looked at then. It is not called
+	// stale, which every answer may say of itself.
+	Outdated bool
+	Checked  int     // events of the tail
+	Faults   []Fault // found in the tail
 	// Ahead is how many events of the tail were recorded at a later time than
 	// this moment, and by how much the latest.
 	Ahead    int
@@ -45,10 +49,10 @@ type Heard struct {
 const TailMax = 5000
 
 // Examine looks at the end of the ledger. It changes nothing, not even views that
-// are stale.
+// are outdated.
 func (o *Ops) Examine(a Asker) (x Examined, err error) {
 	err = o.Ledger.View(func(r events.Reader) error {
-		x = Examined{Journal: o.journal(), Cluster: o.cluster(), Faults: []Fault{}, Heard: map[string]*Heard{}}
+		x = Examined{Journal: o.journal(), Cluster: o.cluster(), Namesake: o.namesake(), Faults: []Fault{}, Heard: map[string]*Heard{}}
 		v := &examination{Examined: &x, reading: &reading{Ops: o, r: r, s: projections.On(r.Rows()), now: o.World.Now()}}
 		return v.look(a)
 	})
@@ -56,6 +60,13 @@ func (o *Ops) Examine(a Asker) (x Examined, err error) {
 		return Examined{Journal: o.journal(), Cluster: o.cluster()}, fmt.Errorf("examine the ledger: %w", err)
 	}
 	return x, nil
+}
+
+func (o *Ops) namesake() string {
+	if f := o.World.Fleet; f != nil && f.namesake(o.World.Now()) != nil {
+		return f.World.Device
+	}
+	return ""
 }
 
 func (o *Ops) journal() string {
@@ -81,11 +92,11 @@ func (v *examination) look(a Asker) error {
 	if v.s.Fold() > projections.FoldVersion {
 		return fmt.Errorf("read the views: %w", events.ErrNewer)
 	}
-	v.Stale = end > 0 && v.s.Fold() < projections.FoldVersion
-	if !v.Stale && v.s.Position() != end {
+	v.Outdated = end > 0 && v.s.Fold() < projections.FoldVersion
+	if !v.Outdated && v.s.Position() != end {
 		v.fault(end, "the views end at position %d", v.s.Position())
 	}
-	if err := v.tail(max(1, end-TailMax+1), end); err != nil || v.Stale {
+	if err := v.tail(max(1, end-TailMax+1), end); err != nil || v.Outdated {
 		return err
 	}
 	if adopted := v.s.Policy(); adopted != nil {

@@ -3,6 +3,7 @@ package ops
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,11 +44,12 @@ const (
 // Telling is what a machine tells of the sessions whose home it is, and that have not
 // left. Fields are added and optional.
 //
-//	{"device":"deck-a","boot":"6f1c…","at":"2026-11-30T09:00:30.000000Z","until":"2026-11-30T09:02:30.000000Z",
+//	{"device":"deck-a","boot":"6f1c…","run":"9b2e…","at":"2026-11-30T09:00:30.000000Z","until":"2026-11-30T09:02:30.000000Z",
 //	 "sessions":[{"session":"5d0c…","joins":1,"process":"runs","busy":true,"seen":"2026-11-30T09:00:28.000000Z"}]}
 type Telling struct {
 	Device   string      `json:"device"`
 	Boot     string      `json:"boot,omitempty"` // of its system, as its processes name it
+	Run      string      `json:"run,omitempty"`  // of what serves there: another each time that it is started
 	At       events.Time `json:"at"`
 	Until    events.Time `json:"until"` // it tells again before; what it told is old then
 	Sessions []Told      `json:"sessions"`
@@ -80,11 +82,13 @@ type Fleet struct {
 	// Behind says that what other machines told may not have come. Nil: it never is.
 	Behind func() bool
 
-	last  Telling     // of this machine
-	began events.Time // when it first told
+	last  Telling // of this machine
+	run   string  // of this process
+	named bool    // another machine of this name was heard at the last telling
 
-	mu   sync.Mutex
-	told map[string]heard // by machine
+	mu    sync.Mutex
+	told  map[string]heard // by machine
+	began events.Time      // when this one first told
 }
 
 type heard struct {
@@ -227,7 +231,11 @@ func (f *Fleet) Tell(ctx context.Context, o *Ops) error {
 	if err != nil {
 		return fmt.Errorf("look after the sessions of this machine: %w", err)
 	}
-	if next, is := next.after(f.last); is {
+	// Another machine of this name hears by this one's next word that there are two,
+	// which else may come in a quarter of an hour.
+	named := f.namesake(next.At) != nil
+	news := named && !f.named
+	if next, is := next.after(f.last); is || news {
 		data, err := next.encode()
 		if err == nil {
 			err = f.Publish(ctx, data)
@@ -235,18 +243,29 @@ func (f *Fleet) Tell(ctx context.Context, o *Ops) error {
 		if err != nil {
 			return fmt.Errorf("tell the other machines of the sessions here: %w", err)
 		}
-		if f.last = next; f.began == 0 {
+		f.last = next
+		f.mu.Lock()
+		if f.began == 0 {
 			f.began = next.At
 		}
+		f.mu.Unlock()
 	}
+	f.named = named
 	return f.namesake(next.At)
 }
 
 // look is what is seen of the sessions here now.
 func (f *Fleet) look(o *Ops) (t Telling, err error) {
+	if f.run == "" {
+		word := make([]byte, 8)
+		f.World.Random(word)
+		f.mu.Lock()
+		f.run = hex.EncodeToString(word)
+		f.mu.Unlock()
+	}
 	told := f.heard()
 	err = o.look(func(v *reading) error {
-		t = Telling{Device: f.World.Device, Boot: f.Boot, At: v.now, Sessions: []Told{}}
+		t = Telling{Device: f.World.Device, Boot: f.Boot, Run: f.run, At: v.now, Sessions: []Told{}}
 		for _, row := range v.s.LiveSessions() {
 			home := f.isHome(row, told)
 			seen := f.seen(row, told)
@@ -325,15 +344,24 @@ func (t Telling) encode() ([]byte, error) {
 	}
 }
 
+// NamesakeFix is what to do where two machines of a ledger go by one name.
+const NamesakeFix = "give each machine a name of its own, as its host name or in DECKLOG_DEVICE, and start decklog serve there again"
+
 var errNamesake = errors.New("another machine has this one's name")
 
 // namesake says that another machine of this name tells something, which is not this
 // one before it was started anew. Their sessions are told apart by the boots of their
-// processes, and those without one are not.
+// processes; those without one are not, nor are those of two homes on one system.
 func (f *Fleet) namesake(now events.Time) error {
-	for _, h := range f.heard() {
-		if h.Device == f.World.Device && h.Boot != f.Boot && h.At > f.began && now <= h.Until {
-			return failure.New("same_name", "give each machine a name of its own, as its host name or in DECKLOG_DEVICE, and start decklog serve there again",
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.began == 0 {
+		return nil
+	}
+	for _, h := range f.told {
+		another := h.Boot != f.Boot || h.Run != "" && h.Run != f.run
+		if h.Device == f.World.Device && another && h.At > f.began && now <= h.Until {
+			return failure.New("same_name", NamesakeFix,
 				fmt.Errorf("%w: %s", errNamesake, h.Device))
 		}
 	}

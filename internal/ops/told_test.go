@@ -197,7 +197,7 @@ func TestWhatASilentMachineToldGrowsOldAndEndsNothingForTwelveHours(t *testing.T
 		t.Errorf("a machine that hears nothing takes that for silence: %+v", p)
 	}
 	behind = false
-	b.shows(alice, false, false, "not seen for 12h, and nobody tells of its process")
+	b.shows(alice, false, false, "not seen for 12h, and nobody tells of its process on deck-a")
 	b.join(bob, b.process(2), on("smith"))
 	if row := b.session(alice); row.Left == nil || row.Reason != events.EndUnseen || b.occupant("smith") != bob {
 		t.Errorf("the seat is %s's, and who had it %+v", b.occupant("smith"), row)
@@ -324,6 +324,44 @@ func TestAMachineTellsSeldomWhoIsBusyAndSoonThatAProcessIsThereOrGone(t *testing
 	}
 }
 
+// Two homes on one system may serve one ledger, and have its name and its boot. Each says
+// so, although nobody's process is there to be judged, and nothing else is told.
+func TestTwoServesOfOneNameOnOneSystemBothSaySo(t *testing.T) {
+	m := aFleet(t, "deck", "deck", "other")
+	a, b := m[0], m[1]
+	for _, d := range m {
+		d.fleet.Boot = "boot"
+	}
+	share := func(d *deck) error { return d.fleet.Tell(t.Context(), d.Ops) }
+	named := func(d *deck, want bool) {
+		t.Helper()
+		err := share(d)
+		x, e := d.Examine(ops.Asker{As: "@ana"})
+		if is := err != nil && strings.Contains(err.Error(), "has this one's name: deck"); is != want || e != nil || (x.Namesake == "deck") != want {
+			t.Errorf("it says %v, and when it is looked at %q %v", err, x.Namesake, e)
+		}
+	}
+	named(m[2], false)
+	named(a, false)
+	// It may be what this one told itself, before its views were lost.
+	a.after(time.Minute)
+	named(b, false)
+	a.after(time.Second)
+	named(a, true)
+	named(b, true)
+	named(m[2], false)
+	told := len(a.says) + len(b.says)
+	a.after(time.Second)
+	named(a, true)
+	named(b, true)
+	if n := len(a.says) + len(b.says); n != told {
+		t.Errorf("they tell each other without an end: %d times", n)
+	}
+	// The other one is gone.
+	a.after(time.Hour)
+	named(a, false)
+}
+
 // Two machines may have one name. Their processes are told apart by the boot that
 // each is of: else one would take those of the other for gone.
 func TestTwoMachinesOfOneNameDoNotJudgeEachOthersProcesses(t *testing.T) {
@@ -384,7 +422,7 @@ func TestASessionThatReachesTheLedgerThroughAMachineIsToldOfByThatOne(t *testing
 	if _, r, err := caller.Join(ops.JoinRequest{Session: alice, Source: events.SourceResume}); r != nil || err != nil {
 		t.Fatal(r, err)
 	}
-	a.shows(alice, true, false, "joined, no process recorded; no hook run seen")
+	a.shows(alice, true, false, "joined on token 7, no process recorded; no hook run seen")
 	b.shows(carol, true, false, "joined on token 7, which has not told of its process; no hook run seen")
 	a.after(time.Second)
 	a.busy[carol] = a.now

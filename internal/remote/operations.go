@@ -480,6 +480,7 @@ func (c *Client) eventsOnce(q ops.EventsRequest, visit func(events.Recorded) err
 		return last, nil, err
 	}
 	defer res.Body.Close()
+	c.stale.Store(res.Header.Get(api.StaleHeader) != "")
 	body := bufio.NewReaderSize(res.Body, 64<<10)
 	for {
 		data, err := nextLine(body)

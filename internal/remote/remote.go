@@ -383,7 +383,7 @@ func askEach[Q, A any](c *Client, ctx context.Context, call *api.Call[Q, A], eac
 		return a, nil, err
 	}
 	defer drain(res)
-	if call.Reads() {
+	if call.Shows() {
 		c.stale.Store(res.Header.Get(api.StaleHeader) != "")
 	}
 	body := bufio.NewReader(res.Body)

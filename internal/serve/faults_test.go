@@ -44,6 +44,22 @@ func ordinary(t *testing.T) *door {
 	})
 }
 
+// Several machines may serve one ledger. A token is of one of them.
+func TestATokenOfAnotherMachineIsSaidToBeNoneOfThisOne(t *testing.T) {
+	mine, theirs := token.Open(t.TempDir()), token.Open(t.TempDir())
+	_, secret, err := theirs.Create(token.New{Participant: "@ana", Scope: token.Write}, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for machine, want := range map[string]string{"": "it is no token of this ledger", "deck-b": "it is no token of this machine, deck-b: each machine"} {
+		guard := serve.NewGuard(serve.GuardConfig{Tokens: mine, Machine: machine, Now: func() events.Time { return start }})
+		_, fault := guard.Check(httptest.NewRequest(http.MethodGet, "/v1/peers", nil), secret)
+		if fault == nil || fault.Code != "bad_token" || !strings.HasPrefix(fault.Message, want) || strings.Contains(fault.Fix, "on this machine") != (machine != "") {
+			t.Errorf("on %q it says %+v", machine, fault)
+		}
+	}
+}
+
 func TestABadTokenLetsNobodyInAndNothingIsRead(t *testing.T) {
 	d := ordinary(t)
 	good := d.token("@ana", token.Write)

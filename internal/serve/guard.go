@@ -43,7 +43,10 @@ type GuardConfig struct {
 	// Hosts are the names under which the server is reached besides those of this
 	// machine's loopback and the address itself.
 	Hosts []string
-	Log   *slog.Logger // nil: nothing is logged
+	// Machine is this one's name, where others serve the same ledger: each has tokens of
+	// its own. Empty: there is no other.
+	Machine string
+	Log     *slog.Logger // nil: nothing is logged
 	// Served is told of every request that was answered; nil: nobody is. The route
 	// is a pattern of the table or empty, never what the caller wrote.
 	Served func(method, route string, status int, took time.Duration)
@@ -273,6 +276,9 @@ func (g *Guard) Check(r *http.Request, secret string) (token.Token, *Fault) {
 		return token.Token{}, revokedToken()
 	case errors.Is(err, token.ErrExpired):
 		return token.Token{}, expiredToken()
+	}
+	if machine := g.config.Machine; machine != "" {
+		return token.Token{}, badTokenHere(machine)
 	}
 	return token.Token{}, badToken("it is no token of this ledger")
 }

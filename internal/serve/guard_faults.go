@@ -73,6 +73,12 @@ func noToken(r *http.Request) *Fault {
 
 func badToken(message string) *Fault { return needsToken("bad_token", message, tokenFix) }
 
+// badTokenHere is badToken where a token of another machine is good for the same ledger.
+func badTokenHere(machine string) *Fault {
+	return needsToken("bad_token", "it is no token of this machine, "+machine+": each machine that serves this ledger has tokens of its own",
+		"use the token on the machine that gave it out, or have one made on this machine; "+tokenFix)
+}
+
 func revokedToken() *Fault {
 	return needsToken("revoked_token", "the token was revoked", "ask the person who owns this ledger for another one")
 }

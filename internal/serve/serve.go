@@ -139,10 +139,16 @@ func (s *Server) reach(ctx context.Context, w http.ResponseWriter, desk *ops.Ops
 		}
 		stale = end < least
 	}
-	if stale = stale || r.Reads() && desk.Stale(); stale {
+	return rest, isStale(w, desk, r, stale), err
+}
+
+// isStale says whether an answer that shows something is stale, and says so in its header.
+func isStale(w http.ResponseWriter, desk *ops.Ops, r *api.Route, already bool) bool {
+	stale := already || r.Shows() && desk.Stale()
+	if stale {
 		w.Header().Set(api.StaleHeader, "true")
 	}
-	return rest, stale, err
+	return stale
 }
 
 // bounded is the context of a request that may wait: it ends with the request,
@@ -241,8 +247,10 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, req *http.Re
 	}
 	answer, refused, err := do(ctx, desk, in)
 	if r.Patient() && !r.Receipt && err == nil {
-		// What came while it waited is not for who may ask no longer.
+		// What came while it waited is not for who may ask no longer. And while it waited
+		// the cluster may have gone away.
 		err = desk.Still()
+		stale = isStale(w, desk, r, stale)
 	}
 	if r == &api.Confirm.Route && err == nil && refused == nil {
 		if q, err := api.Decode[api.ConfirmRequest](in); err == nil {
