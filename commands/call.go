@@ -104,11 +104,11 @@ func PresenceOf(s *projections.Session, o Observation, now events.Time) Presence
 	case o.Gone:
 		p.Says = "its process is gone"
 	case unseen && s.Process != nil:
-		p.Says = "not seen for 12h, and nobody tells of its process" + o.on()
+		p.Says = "not seen for 12h, and nobody tells of its process"
 	case unseen:
-		p.Says = "not seen for 12h, and no process to ask" + o.on()
+		p.Says = "not seen for 12h, and no process to ask"
 	case s.Process == nil:
-		p.Live, p.Says = true, "joined"+o.on()+", no process recorded"
+		p.Live, p.Says = true, "joined, no process recorded"
 	case o.Home == nil:
 		p.Live, p.Says = true, "its process runs"
 	case o.Home.Told == nil:
@@ -133,14 +133,6 @@ func PresenceOf(s *projections.Session, o Observation, now events.Time) Presence
 		p.Says += "; " + o.Home.Device + " has been silent since"
 	}
 	return p
-}
-
-// on names the machine of a session that is of another one.
-func (o Observation) on() string {
-	if o.Home == nil || o.Home.Device == "" {
-		return ""
-	}
-	return " on " + o.Home.Device
 }
 
 // known is when a session was last known to be there.

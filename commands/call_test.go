@@ -105,9 +105,9 @@ func TestWhatAnotherMachineToldIsJudgedByItsAge(t *testing.T) {
 		{"it fell silent almost twelve hours ago", projections.Session{Process: process}, commands.Observation{Seen: at(0), Home: home(at(time.Hour), true)}, at(13*time.Hour - time.Microsecond), true, false,
 			"its process ran 12h0m0s ago, as deck-b told; idle when last seen; deck-b has been silent since"},
 		{"it fell silent twelve hours ago", projections.Session{Process: process}, commands.Observation{Seen: at(0), Home: home(at(time.Hour), true)}, at(13 * time.Hour), false, false,
-			"not seen for 12h, and nobody tells of its process on deck-b"},
+			"not seen for 12h, and nobody tells of its process"},
 		{"it never told anything in twelve hours", projections.Session{Process: process}, commands.Observation{Home: home(nil, true)}, at(12 * time.Hour), false, false,
-			"not seen for 12h, and nobody tells of its process on deck-b"},
+			"not seen for 12h, and nobody tells of its process"},
 		{"a hook of it ran here meanwhile", projections.Session{Process: process}, commands.Observation{Busy: true, Seen: at(time.Hour), Home: home(nil, true)}, at(12 * time.Hour), true, true,
 			"joined on deck-b, which has not told of its process; in a turn when last seen"},
 		{"idle for a month, and it tells", projections.Session{Process: process}, commands.Observation{Seen: at(0), Home: home(at(30*24*time.Hour), false)}, at(30 * 24 * time.Hour), true, false,
@@ -115,11 +115,11 @@ func TestWhatAnotherMachineToldIsJudgedByItsAge(t *testing.T) {
 		{"who asks hears nothing", projections.Session{Process: process}, commands.Observation{Seen: at(0), Home: deaf(at(time.Hour))}, at(14 * time.Hour), true, false,
 			"its process ran 13h0m0s ago, as deck-b told; idle when last seen"},
 		{"without a process", projections.Session{}, commands.Observation{Busy: true, Seen: at(time.Second), Home: home(at(2*time.Second), false)}, at(22 * time.Second), true, true,
-			"joined on deck-b, no process recorded; in a turn when last seen"},
+			"joined, no process recorded; in a turn when last seen"},
 		{"without a process, told of for twelve hours", projections.Session{}, commands.Observation{Home: home(at(12*time.Hour), false)}, at(12 * time.Hour), false, false,
-			"not seen for 12h, and no process to ask on deck-b"},
+			"not seen for 12h, and no process to ask"},
 		{"without a process, and who asks hears nothing", projections.Session{}, commands.Observation{Home: deaf(nil)}, at(13 * time.Hour), true, false,
-			"joined on deck-b, no process recorded; no hook run seen"},
+			"joined, no process recorded; no hook run seen"},
 	} {
 		c.row.Joined = joined
 		p := commands.PresenceOf(&c.row, c.o, *c.now)

@@ -267,8 +267,7 @@ func (f *fleet) tell() error {
 			if err := m.get("/v1/peers", &view); err != nil {
 				return err
 			}
-			// Only of another machine's session the evidence names the machine.
-			views[i] = strings.ReplaceAll(fmt.Sprint(view), "joined on "+f.machines[1-i].name+",", "joined,")
+			views[i] = fmt.Sprint(view)
 		}
 		if views[0] == views[1] {
 			return nil

@@ -108,7 +108,7 @@ func TestThePeersTextNamesTheMachineAndTheAgeOfTheEvidence(t *testing.T) {
 		p    projections.Peer
 		says string
 	}{
-		{projections.Peer{Device: "deck-b", Evidence: "joined on deck-b, no process recorded", EvidenceAgeMS: &age}, "on deck-b: joined on deck-b, no process recorded; seen 40s ago"},
+		{projections.Peer{Device: "deck-b", Evidence: "joined, no process recorded", EvidenceAgeMS: &age}, "on deck-b: joined, no process recorded; seen 40s ago"},
 		{projections.Peer{Device: "deck-b", Evidence: "left: ended", EvidenceAgeMS: &age, Left: &left}, "on deck-b: left: ended 40s ago"},
 		{projections.Peer{Evidence: "its process runs"}, "its process runs"},
 	} {

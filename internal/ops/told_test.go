@@ -422,7 +422,7 @@ func TestASessionThatReachesTheLedgerThroughAMachineIsToldOfByThatOne(t *testing
 	if _, r, err := caller.Join(ops.JoinRequest{Session: alice, Source: events.SourceResume}); r != nil || err != nil {
 		t.Fatal(r, err)
 	}
-	a.shows(alice, true, false, "joined on token 7, no process recorded; no hook run seen")
+	a.shows(alice, true, false, "joined, no process recorded; no hook run seen")
 	b.shows(carol, true, false, "joined on token 7, which has not told of its process; no hook run seen")
 	a.after(time.Second)
 	a.busy[carol] = a.now
