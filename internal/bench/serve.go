@@ -546,15 +546,18 @@ func (s *server) end(c *caller) (int64, error) {
 
 // hear tells of each event of a type in a stream of them, until that ends.
 func (c *caller) hear(kind string, heard chan<- time.Time) error {
+	says := []byte("event: " + kind + "\n")
 	var before []byte
 	for {
 		chunk, err := c.chunk()
 		if err != nil || len(chunk) == 0 {
 			return fmt.Errorf("events end after %q: %w", before, errors.Join(err, io.EOF))
 		}
-		before = chunk
 		at := time.Now()
-		for range bytes.Count(chunk, []byte("event: "+kind+"\n")) {
+		// Where several come at once, a chunk may end in the midst of that.
+		all := append(before[max(0, len(before)-len(says)+1):len(before):len(before)], chunk...)
+		before = all
+		for range bytes.Count(all, says) {
 			heard <- at
 		}
 	}

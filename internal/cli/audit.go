@@ -45,6 +45,15 @@ body; ` + "`decklog thread`" + ` joins them. With --follow it goes on as events 
 			defer stop()
 			query := ops.EventsRequest{From: events.Position(from), Thread: r.str("thread"), Type: r.str("type")}
 			for {
+				// Before it is read: what comes meanwhile must not be slept through. And what came
+				// before was looked at, whether it is printed or not.
+				var end events.Position
+				if r.on("follow") {
+					var err error
+					if end, err = r.ops.End(); err != nil {
+						return err
+					}
+				}
 				last, refusal, err := r.ops.Events(query, func(e events.Recorded) error { return r.document(ops.ShowEvent(e)) })
 				if err != nil {
 					return err
@@ -57,7 +66,7 @@ body; ` + "`decklog thread`" + ` joins them. With --follow it goes on as events 
 					return nil
 				}
 				query.From = last + 1
-				if err := r.ops.Past(ctx, r.seen(last)); err != nil {
+				if err := r.ops.Past(ctx, max(end, last)); err != nil {
 					if ctx.Err() != nil {
 						return nil
 					}
@@ -66,16 +75,6 @@ body; ` + "`decklog thread`" + ` joins them. With --follow it goes on as events 
 			}
 		},
 	}
-}
-
-// seen is the position after which to wait: that of the ledger, since what came
-// before it was looked at, whether it was printed or not.
-func (r *run) seen(last events.Position) events.Position {
-	end, err := r.ops.End()
-	if err != nil {
-		return last
-	}
-	return max(end, last)
 }
 
 func verify() *Command {

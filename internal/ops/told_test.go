@@ -197,7 +197,7 @@ func TestWhatASilentMachineToldGrowsOldAndEndsNothingForTwelveHours(t *testing.T
 		t.Errorf("a machine that hears nothing takes that for silence: %+v", p)
 	}
 	behind = false
-	b.shows(alice, false, false, "not seen for 12h, and nobody tells of its process on deck-a")
+	b.shows(alice, false, false, "not seen for 12h, and nobody tells of its process")
 	b.join(bob, b.process(2), on("smith"))
 	if row := b.session(alice); row.Left == nil || row.Reason != events.EndUnseen || b.occupant("smith") != bob {
 		t.Errorf("the seat is %s's, and who had it %+v", b.occupant("smith"), row)

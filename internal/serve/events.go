@@ -164,6 +164,11 @@ func (f *follower) follow(req *http.Request) (reason string) {
 	defer cancel()
 	defer context.AfterFunc(f.life, cancel)()
 	for {
+		// Before it is read: what comes meanwhile must not be slept through.
+		end, err := f.desk.End()
+		if err != nil {
+			return f.over(ctx, err)
+		}
 		last, refused, err := f.desk.Events(f.q.EventsRequest, f.show)
 		switch {
 		case refused != nil && !f.told:
@@ -185,10 +190,6 @@ func (f *follower) follow(req *http.Request) (reason string) {
 			return reasonEnded
 		}
 		f.q.From = last + 1
-		end, err := f.desk.End()
-		if err != nil {
-			return f.over(ctx, err)
-		}
 		if err := f.rest(ctx, max(end, last)); err != nil {
 			return f.over(ctx, err)
 		}

@@ -393,3 +393,76 @@ func ready(mux http.Handler) (r serve.Ready) {
 	_ = json.Unmarshal(w.Body.Bytes(), &r)
 	return r
 }
+
+// meddled is a ledger in which something happens right after a reading of it.
+type meddled struct {
+	ops.Ledger
+	views  atomic.Int32 // that are yet to be read before it happens
+	happen func()
+	waits  chan struct{} // somebody has looked, and waits
+}
+
+func (l *meddled) Wait(ctx context.Context, after events.Position) error {
+	select {
+	case l.waits <- struct{}{}:
+	default:
+	}
+	return l.Ledger.Wait(ctx, after)
+}
+
+func (l *meddled) View(fn func(events.Reader) error) error {
+	err := l.Ledger.View(fn)
+	if l.views.Add(-1) == 0 {
+		l.happen()
+	}
+	return err
+}
+
+// Whoever follows looks, and then waits: what comes between the two is told all the same.
+func TestWhatComesBetweenALookAndAWaitIsTold(t *testing.T) {
+	for _, query := range []string{"", "&type=message.sent", "&thread="} {
+		for after, more := int32(1), true; more; after++ {
+			ledger := &meddled{Ledger: memory.New(projections.Project), waits: make(chan struct{}, 1)}
+			m := man(t, ledger)
+			root := m.send(ops.SendRequest{To: alice, Body: ops.Text("The first.")})
+			of := query
+			if strings.HasSuffix(of, "=") {
+				of += string(root)
+			}
+			end, err := m.desk.End()
+			if err != nil {
+				t.Fatal(err)
+			}
+			happened := make(chan struct{})
+			ledger.happen = func() {
+				m.send(ops.SendRequest{ReplyTo: string(root), Body: ops.Text("Between.")})
+				close(happened)
+			}
+			ledger.views.Store(after)
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://%s/v1/events?from=%d%s", m.addr, end+1, of), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "Bearer "+m.machine)
+			response, err := m.client.Do(request)
+			if err != nil || response.StatusCode != http.StatusOK {
+				t.Fatal(err, response)
+			}
+			<-ledger.waits
+			select {
+			case <-happened:
+			default: // all readings have been tried
+				if more = false; after < 3 {
+					t.Errorf("there were only %d readings", after-1)
+				}
+			}
+			told := bufio.NewScanner(response.Body)
+			for more && told.Text() != "event: message.sent" {
+				if !told.Scan() {
+					t.Fatalf("%q: what came after reading %d is not told: %v", of, after, told.Err())
+				}
+			}
+			_ = response.Body.Close()
+		}
+	}
+}
