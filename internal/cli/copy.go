@@ -15,7 +15,8 @@ Ctrl-C, a crash or a lost connection, and it goes on where it was. Anything else
 refused, and so is an event that the cluster could not take (at most 1 MiB with what
 belongs to it), before anything is written. It copies up to the end that FROM has when it
 begins, and says how many came since: run it again to take them too. Nobody may append to
-TO before it is done, and no serve can tell that it is not. At the end it compares the two, event by event, and verifies TO.
+TO before it is done, and no serve can tell that it is not. At the end it compares the
+two, event by event, and verifies TO.
 
 To move: end whoever uses FROM, copy, and name TO from then on (--ledger, DECKLOG_LEDGER;
 a ledger in a cluster through decklog serve).

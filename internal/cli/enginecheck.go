@@ -1,9 +1,6 @@
 package cli
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 func checksEngine() *Command {
 	return &Command{
@@ -28,7 +25,7 @@ A file needs no such check: decklog verify reads all of a ledger in a file.`,
 				return err
 			}
 			url := r.args[0]
-			if !strings.HasPrefix(url, "esdb://") && !strings.HasPrefix(url, "esdb+discover://") {
+			if !clustered(url) {
 				return Failed("not_a_server", "name a server: decklog engine-check 'esdb://localhost:2113?tls=false'; a ledger in a file is read whole by decklog verify --ledger sqlite:PATH",
 					fmt.Errorf("check %.80q: it is no server's address, which begins with esdb:// or esdb+discover://", url))
 			}

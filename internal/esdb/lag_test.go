@@ -175,17 +175,25 @@ func TestWhileTheClusterIsAwayViewsAreReadAndStaleAndNothingIsAppended(t *testin
 	must(t, once(l, note("a", "2")))
 }
 
+// deafened leaves both ledgers with subscriptions that tell nothing any more, while an
+// event is appended there that neither has.
+func deafened(c cluster, here, there *Ledger) (held *esdbdouble.Injected, done chan error) {
+	c.t.Helper()
+	must(c.t, once(here, note("a", "1")))
+	reaches(c.t, there, 1)
+	becomes(c.t, here, isLive)
+	held = c.Inject(esdbdouble.Fault{Call: esdbdouble.Read, Stream: "$all", Point: esdbdouble.Send, Times: esdbdouble.Always, Effect: subscribed(esdbdouble.Hold(c.t.Context().Done()))})
+	done = make(chan error)
+	go func() { done <- once(there, note("a", "2")) }()
+	<-held.Struck()
+	return held, done
+}
+
 // A server may go on without ever telling a subscriber again, and without a word.
 func TestThatASubscriptionIsDeadIsNoticedAlthoughNobodyWaits(t *testing.T) {
 	c := start(t, esdbdouble.Config{})
 	here, there := c.open(t.TempDir(), count, brisk), c.open(t.TempDir(), count)
-	must(t, once(here, note("a", "1")))
-	reaches(t, there, 1)
-	becomes(t, here, isLive)
-	held := c.Inject(esdbdouble.Fault{Call: esdbdouble.Read, Stream: "$all", Point: esdbdouble.Send, Times: esdbdouble.Always, Effect: subscribed(esdbdouble.Hold(t.Context().Done()))})
-	done := make(chan error)
-	go func() { done <- once(there, note("a", "2")) }()
-	<-held.Struck()
+	held, done := deafened(c, here, there)
 	held.Lift()
 	reaches(t, here, 2) // by the one who looks
 	becomes(t, here, isLive)
@@ -442,13 +450,7 @@ func TestAUserWhoMayNotReadEverythingIsToldSo(t *testing.T) {
 func TestADeadSubscriptionIsNoticedAlthoughOthersWriteMuch(t *testing.T) {
 	c := start(t, esdbdouble.Config{})
 	here, there := c.open(t.TempDir(), count, strict), c.open(t.TempDir(), count)
-	must(t, once(here, note("a", "1")))
-	reaches(t, there, 1)
-	becomes(t, here, isLive)
-	held := c.Inject(esdbdouble.Fault{Call: esdbdouble.Read, Stream: "$all", Point: esdbdouble.Send, Times: esdbdouble.Always, Effect: subscribed(esdbdouble.Hold(t.Context().Done()))})
-	done := make(chan error)
-	go func() { done <- once(there, note("a", "2")) }()
-	<-held.Struck()
+	held, done := deafened(c, here, there)
 	others := newFence(t.Context(), c.URL())
 	defer others.close()
 	flood := func() {
